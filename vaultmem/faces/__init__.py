@@ -1,0 +1,1 @@
+"""Faces: command line, and later MCP and HTTP. Thin: arguments in, results out."""

@@ -1,0 +1,109 @@
+"""The `vaultmem` command: global options, exit codes, and the one outermost error frame.
+
+Exit codes: 0 done; 1 could not; 2 usage; 3 done, but something needs attention; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from vaultmem import __version__
+from vaultmem.errors import VaultmemError
+from vaultmem.faces.cli import debug, graph, notes, setup, sync
+
+app = typer.Typer(
+    name="vaultmem",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="An Obsidian vault as the memory of people and their AI agents.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@dataclass(slots=True)
+class Globals:
+    """Options that stand before the command."""
+
+    home: str | None = None
+    read_only: bool = False
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"vaultmem {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def global_options(
+    context: typer.Context,
+    home: Annotated[str | None, typer.Option(help="Folder of settings and index (default: VAULTMEM_HOME).")] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every command that writes notes.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """An Obsidian vault as the memory of people and their AI agents."""
+    context.obj = Globals(home, read_only)
+
+
+for group in (setup, sync, notes):
+    group.register(app)
+app.add_typer(graph.app, name="graph")
+app.add_typer(debug.app, name="debug", hidden=False)
+app.add_typer(setup.config_app, name="config")
+
+
+def main() -> None:
+    """Run the command line and exit; no traceback reaches a user."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        status = app(standalone_mode=False)
+        sys.stdout.flush()
+        code = status if isinstance(status, int) else 0
+    except VaultmemError as error:
+        print(f"vaultmem: {error}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
+        code = error.exit_code
+    except typer.Abort:
+        print("vaultmem: stopped; nothing was changed", file=sys.stderr)
+        code = 1
+    except KeyboardInterrupt:
+        print("vaultmem: interrupted; the index is consistent, run the command again to complete it", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:  # noqa: BLE001  the outermost frame: a bug becomes one line, not a traceback
+        code = _unexpected(error)
+    sys.exit(code)
+
+
+def _unexpected(error: Exception) -> int:
+    import click
+
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"vaultmem: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
+    if os.environ.get("VAULTMEM_DEBUG"):
+        raise error
+    print(
+        f"vaultmem: an unexpected {type(error).__name__} (this is a bug). "
+        "Run it again with VAULTMEM_DEBUG=1 and report what it prints",
+        file=sys.stderr,
+    )
+    return 1

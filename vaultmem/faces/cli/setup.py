@@ -1,0 +1,110 @@
+"""init, demo, config."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Annotated
+
+import typer
+
+from vaultmem.errors import UsageError
+from vaultmem.faces.cli.common import Format, is_json, opened
+from vaultmem.faces.cli.output import note, plural, print_json, print_line
+
+config_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The settings file.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.command()(init)
+    app.command()(demo)
+
+
+def init(
+    context: typer.Context,
+    vault: Annotated[str, typer.Argument(help="Folder of your Obsidian vault.")],
+    folder: Annotated[str, typer.Option("--folder", help="Map this folder only (default: the whole vault).")] = "",
+    scope: Annotated[str, typer.Option("--scope", help="Scope of the folder: global, project or agent.")] = "",
+    scope_id: Annotated[str, typer.Option("--scope-id", help="Id of the project or agent.")] = "",
+    managed: Annotated[str, typer.Option("--managed", help="Folder in the vault that takes writes.")] = "Agent Memory",
+    no_projects: Annotated[bool, typer.Option("--no-projects", help="No sub-folder for each project.")] = False,
+) -> None:
+    """Set a vault up: writes config.toml (never over an existing entry) and reads the notes."""
+    from vaultmem.config import default_home
+    from vaultmem.ops.setup import InitRequest, init_home
+
+    home = os.path.abspath(os.path.expanduser(context.obj.home)) if context.obj.home else default_home()
+    request = InitRequest(vault, folder, scope, scope_id, managed, not no_projects)
+    result = init_home(home, request)
+    if result.action == "differs":
+        print_line(f"{result.path} has other settings for this vault; they are kept. What init would write:")
+        print(result.text)
+        print_line("Edit the file, then run: vaultmem config check")
+        raise typer.Exit(3)
+    print_line(f"settings {'kept' if result.action == 'unchanged' else 'written'}: {result.path}")
+    if not result.is_obsidian:
+        print_line("this folder has no .obsidian yet; vaultmem works on plain Markdown folders as well")
+    with opened(context) as memory:
+        status = memory.status()
+    row = next(item for item in status["vaults"] if item["id"] == result.vault_id)
+    _say_what_matters(row, managed, no_projects, context.obj.home)
+
+
+def _say_what_matters(row: dict[str, object], managed: str, no_projects: bool, home: str | None) -> None:
+    notes, back = int(str(row["notes"])), int(str(row["quarantined"]))
+    print_line(f"{plural(notes, 'note')} searchable by agents, {back} held back (vaultmem findings)")
+    where = f"{managed}/" if no_projects else f"{managed}/projects/<project>/ (project memory) and {managed}/ (global)"
+    print_line(f"stores go to: {where}; no other file of the vault is ever written")
+    command = shutil.which("vaultmem") or os.path.abspath(sys.argv[0])
+    options = f" --home {home}" if home else ""
+    print_line(f'next: {command}{options} recall "some words of a note"')
+    print_line(
+        "text that agents recall is sent to their model's provider: keep folders out with `exclude` in the settings"
+    )
+
+
+def demo(
+    keep: Annotated[
+        str, typer.Option("--keep", help="Use and keep this empty folder instead of a temporary one.")
+    ] = "",
+) -> None:
+    """Run the whole story on a sample vault in a temporary home."""
+    from vaultmem.faces.cli.demo import run_demo
+
+    run_demo(keep)
+
+
+@config_app.command("path")
+def config_path(context: typer.Context) -> None:
+    """Print the path of config.toml."""
+    from vaultmem.config import CONFIG_NAME, default_home
+
+    home = context.obj.home
+    print_line(os.path.join(os.path.abspath(os.path.expanduser(home)) if home else default_home(), CONFIG_NAME))
+
+
+@config_app.command("check")
+def config_check(context: typer.Context, format_: Format = "table") -> None:
+    """Check config.toml and name every problem with its place."""
+    from vaultmem.config import load_config
+    from vaultmem.errors import ConfigError
+
+    as_json = is_json(format_)
+    try:
+        config = load_config(context.obj.home)
+    except ConfigError as error:
+        if as_json:
+            print_json({"schema": "vaultmem.config/1", "path": error.path, "problems": list(error.problems)})
+            raise typer.Exit(1) from None
+        raise
+    if as_json:
+        print_json({"schema": "vaultmem.config/1", "path": config.path, "problems": []})
+        return
+    if not config.vaults:
+        raise UsageError(f"No vault is configured in {config.path}", "Run: vaultmem init PATH-OF-YOUR-VAULT")
+    print_line(f"{config.path}: no problem, {plural(len(config.vaults), 'vault')}")
+    for vault in config.vaults:
+        if not os.path.isdir(vault.root):
+            note(f"vaultmem: {vault.id}: {vault.root} is not there now")

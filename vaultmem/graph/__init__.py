@@ -1,0 +1,1 @@
+"""The graph of notes: a view from the index, and exports of it."""

@@ -1,0 +1,1 @@
+"""index.db: rebuildable views of the notes; deleted at any moment, rebuilt with the same answers."""

@@ -1,0 +1,377 @@
+"""Carry out a plan in one transaction; readers see the state before or after, nothing between.
+
+Order inside: rows that go, rows that come or change, notes whose standing changed, then links.
+Nothing is decided here but where links lead, by the pure rule of `notes.resolve`.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from vaultmem.clock import iso as iso_text
+from vaultmem.clock import iso_from_ns, parse_time
+from vaultmem.index import digest
+from vaultmem.index.links import LinkWriter
+from vaultmem.index.queries import chunked
+from vaultmem.index.schema import read_meta, write_meta
+from vaultmem.index.search import SearchEngine
+from vaultmem.model import Finding, ParsedNote
+from vaultmem.notes.wikilinks import fold
+from vaultmem.operations import Drop, FileFacts, Mark, Plan, Put
+from vaultmem.text.tokens import document_stream
+
+MANY_LINKS = 1_000
+"""From so many sources on, all names are read at once instead of one by one."""
+_NOTE_INSERT = f"INSERT INTO note VALUES ({','.join('?' * 31)})"
+_CREATED = ("created", "created_at", "date created", "date")
+_UPDATED = ("updated", "updated_at", "modified", "date modified", "last modified")
+
+
+class Applier:
+    """Applies plans to one open index."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, engine: SearchEngine, parsed: Callable[[int], ParsedNote]
+    ) -> None:
+        self.connection = connection
+        self.engine = engine
+        self.parsed = parsed
+        self._added = 0
+        self._removed = 0
+        self._rows: dict[str, int] = {}
+
+    def apply(
+        self,
+        plan: Plan,
+        scan_findings: Mapping[str, Sequence[Finding]],
+        meta: dict[str, str],
+        progress: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        """Apply a plan with the scan's findings by vault and meta values. Raises sqlite3.Error (rolled back)."""
+        connection = self.connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            links = LinkWriter(connection, many=len(plan.puts) + len(plan.relinks) > MANY_LINKS)
+            for drop in plan.drops:
+                self._drop(drop, links)
+            ids = self._write_files(plan)
+            for put, file_id in zip(plan.puts, ids, strict=True):
+                self._put_note(put, file_id)
+                progress(1)
+            for mark in plan.marks:
+                self._mark(mark)
+            for put, file_id in zip(plan.puts, ids, strict=True):
+                note = self.parsed(put.facts.ref) if put.facts.ref >= 0 else None
+                links.write(file_id, put.facts, note, is_new=not put.file_id)
+                progress(1)
+            for source in plan.relinks:
+                links.relink(source)
+            self._removed += links.removed
+            self._added += links.added
+            self._rows = {"links": links.link_rows, "edges": links.edge_rows}
+            for vault, found in scan_findings.items():
+                self._replace_scan_findings(vault, found)
+            self._finish(meta)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _finish(self, meta: dict[str, str]) -> None:
+        value = int(read_meta(self.connection, "digest", "0") or "0", 16)
+        value = (value + self._added - self._removed) % digest.MODULUS
+        write_meta(self.connection, "digest", f"{value:064x}")
+        generation = int(read_meta(self.connection, "generation", "0")) + 1
+        write_meta(self.connection, "generation", str(generation))
+        for table, change in self._rows.items():
+            write_meta(self.connection, table, str(int(read_meta(self.connection, table, "0")) + change))
+        for key, text in meta.items():
+            write_meta(self.connection, key, text)
+
+    def _count(self, old: bytes | None, new: bytes | None) -> None:
+        self._removed += int.from_bytes(old, "big") if old else 0
+        self._added += int.from_bytes(new, "big") if new else 0
+
+    # -- files ----------------------------------------------------------------------------------
+
+    def _write_files(self, plan: Plan) -> list[int]:
+        """Insert or update the file rows of puts; return their ids in the order of `plan.puts`."""
+        ids: list[int] = []
+        for put in plan.touched:
+            self._write_file(put.facts, put.file_id)
+        for put in plan.puts:  # free the names first: moves may swap them
+            if put.file_id:
+                self.connection.execute("UPDATE file SET raw_path = ? WHERE id = ?", (f"\0{put.file_id}", put.file_id))
+        for put in plan.puts:
+            ids.append(self._write_file(put.facts, put.file_id))
+        return ids
+
+    def _write_file(self, facts: FileFacts, file_id: int) -> int:
+        file, signature = facts.file, facts.file.signature
+        values = (
+            file.vault,
+            file.raw_path,
+            file.path,
+            fold(file.path.rpartition("/")[2]),
+            file.kind,
+            file.mapping,
+            file.excluded_by,
+            signature.size,
+            signature.mtime_ns,
+            signature.ctime_ns,
+            signature.inode,
+            int(facts.racy),
+            facts.content_hash,
+        )
+        if file_id:
+            self.connection.execute(
+                "UPDATE file SET vault=?, raw_path=?, path=?, name=?, kind=?, mapping=?, excluded=?, size=?, "
+                "mtime_ns=?, ctime_ns=?, inode=?, racy=?, content_hash=? WHERE id=?",
+                (*values, file_id),
+            )
+            return file_id
+        cursor = self.connection.execute(f"INSERT INTO file VALUES (NULL,{','.join('?' * 13)})", values)
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def _drop(self, drop: Drop, links: LinkWriter) -> None:
+        self._remove_note(drop.file.id)
+        links.remove(drop.file.id)
+        self.connection.execute("DELETE FROM finding WHERE file_id = ?", (drop.file.id,))
+        self.connection.execute("DELETE FROM file WHERE id = ?", (drop.file.id,))
+
+    # -- notes ----------------------------------------------------------------------------------
+
+    def _remove_note(self, note_id: int) -> None:
+        row = self.connection.execute(
+            f"SELECT searchable, note_digest, {_STREAM_COLUMNS} FROM note WHERE id = ?", (note_id,)
+        ).fetchone()
+        if row is None:
+            return
+        if row[0]:
+            self.engine.remove(self.connection, note_id, stream_columns(*row[2:]))
+        self._count(row[1], None)
+        for table in ("alias", "tag"):
+            self.connection.execute(f"DELETE FROM {table} WHERE note_id = ?", (note_id,))
+        self.connection.execute("DELETE FROM note WHERE id = ?", (note_id,))
+
+    def _put_note(self, put: Put, note_id: int) -> None:
+        facts = put.facts
+        if put.file_id:
+            self._remove_note(note_id)
+            self.connection.execute("DELETE FROM finding WHERE file_id = ?", (note_id,))
+        findings = [*facts.findings, *([put.collision] if put.collision else [])]
+        if facts.file.kind != "note" or facts.file.binding is None:
+            self._write_findings(note_id, facts.file.vault, findings)
+            return
+        note = self.parsed(facts.ref) if facts.ref >= 0 else EMPTY_NOTE
+        self._insert_note(_note_values(put, note, note_id), findings, note.aliases, note.tags)
+
+    def _insert_note(
+        self, values: dict[str, Any], findings: Sequence[Finding], aliases: Sequence[str], tags: Sequence[str]
+    ) -> None:
+        """Insert a note's row, terms, names and findings; a quarantined note gets no terms and names."""
+        note_id, vault = values["id"], values["vault"]
+        columns = stream_columns(*(values[name] for name in _STREAM_FIELDS))
+        values["searchable"] = int(not values["quarantine"])
+        values["note_digest"] = _note_digest(values, columns, findings)
+        self.connection.execute(_NOTE_INSERT, tuple(values[name] for name in _NOTE_FIELDS))
+        if values["searchable"]:
+            self.engine.add(self.connection, note_id, columns)
+            folded = {(fold(alias), note_id, vault) for alias in aliases}
+            nested = {(parent, note_id) for tag in tags for parent in _with_parents(tag)}
+            if folded:
+                self.connection.executemany("INSERT INTO alias VALUES (?,?,?)", sorted(folded))
+            if nested:
+                self.connection.executemany("INSERT INTO tag VALUES (?,?)", sorted(nested))
+        self._write_findings(note_id, vault, findings)
+        self._count(None, values["note_digest"])
+
+    def _write_findings(self, file_id: int, vault: str, findings: Sequence[Finding]) -> None:
+        if findings:
+            self.connection.executemany(
+                "INSERT INTO finding VALUES (?,?,?,?,?,?,?)",
+                [(file_id, vault, f.path, f.code, f.severity, f.line, f.message) for f in findings],
+            )
+
+    def _mark(self, mark: Mark) -> None:
+        """Give an unchanged note another key or standing; its text is in the row."""
+        row = self.connection.execute("SELECT * FROM note WHERE id = ?", (mark.file.id,)).fetchone()
+        if row is None:
+            return
+        values: dict[str, Any] = dict(zip(_NOTE_FIELDS, row, strict=True))
+        kept = self.connection.execute(
+            "SELECT path, code, severity, line, message FROM finding WHERE file_id = ? "
+            "AND code NOT IN ('key_collision', 'path_case_collision')",
+            (mark.file.id,),
+        ).fetchall()
+        findings = [Finding(code, severity, path, line, message) for path, code, severity, line, message in kept]
+        findings += [mark.collision] if mark.collision else []
+        aliases, tags = json.loads(values["aliases"]), json.loads(values["tags"])
+        self._remove_note(mark.file.id)
+        self.connection.execute("DELETE FROM finding WHERE file_id = ?", (mark.file.id,))
+        values["key"] = mark.key
+        values["quarantine"] = mark.quarantine
+        values["uid"] = _uid(values["vault"], values["scope"], values["scope_id"], mark.key)
+        self._insert_note(values, findings, aliases, tags)
+
+    def _replace_scan_findings(self, vault: str, findings: Sequence[Finding]) -> None:
+        new = sorted((vault, f.path, f.code, f.severity, f.line, f.message) for f in findings)
+        old = sorted(tuple(row) for row in self.connection.execute(digest.SCAN_FINDINGS + " AND vault = ?", (vault,)))
+        if new == old:
+            return
+        self._removed += digest.total(map(digest.scan_finding_hash, old))
+        self._added += digest.total(map(digest.scan_finding_hash, new))
+        self.connection.execute("DELETE FROM finding WHERE file_id IS NULL AND vault = ?", (vault,))
+        for batch in chunked(new):
+            self.connection.executemany("INSERT INTO finding VALUES (NULL,?,?,?,?,?,?)", batch)
+
+
+def no_notes(ref: int) -> ParsedNote:
+    """The lookup of parsed notes for plans that put none."""
+    raise KeyError(ref)
+
+
+EMPTY_NOTE = ParsedNote("", None, (), (), (), (), (), (), None, (), "", 1, ())
+
+_NOTE_FIELDS = (
+    "id",
+    "uid",
+    "vault",
+    "path",
+    "rel",
+    "key",
+    "claimed_key",
+    "scope",
+    "scope_id",
+    "source_kind",
+    "type",
+    "managed",
+    "mapping",
+    "title",
+    "created_at",
+    "updated_at",
+    "token_estimate",
+    "content_hash",
+    "own_quarantine",
+    "quarantine",
+    "searchable",
+    "note_digest",
+    "body_line",
+    "body_size",
+    "tags",
+    "aliases",
+    "headings",
+    "blocks",
+    "sections",
+    "properties",
+    "body",
+)
+_STREAM_FIELDS = ("title", "path", "aliases", "key", "tags", "headings", "body")
+_STREAM_COLUMNS = ", ".join(_STREAM_FIELDS)
+_NOT_IN_DIGEST = frozenset(("id", "body", "note_digest", "token_estimate", "searchable"))
+
+
+def stream_columns(
+    title: str, path: str, aliases: str, key: str, tags: str, headings: str, body: str
+) -> tuple[str, str, str, str, str, str]:
+    """Return the token streams of a note's row, in the order of the full-text table's columns."""
+    name = path.rpartition("/")[2]
+    stem = name[:-3] if name.lower().endswith(".md") else name
+    full_title = title if title == stem else f"{title} \u241f {stem}"
+    return (
+        document_stream(full_title),
+        document_stream(" \u241f ".join(json.loads(aliases))) if aliases != "[]" else "",
+        key,
+        document_stream(" ".join(json.loads(tags))) if tags != "[]" else "",
+        document_stream(" \u241f ".join(text for _, text, _ in json.loads(headings))) if headings != "[]" else "",
+        document_stream(body),
+    )
+
+
+def _with_parents(tag: str) -> list[str]:
+    """Return a folded tag and its parents: `a/b/c` is also an `a/b` and an `a`."""
+    parts = fold(tag).split("/")
+    return ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+
+
+def _uid(vault: str, scope: str, scope_id: str, key: str) -> str:
+    from vaultmem.notes.keys import note_uid
+
+    return note_uid(vault, scope, scope_id or None, key)
+
+
+def _note_values(put: Put, note: ParsedNote, note_id: int) -> dict[str, Any]:
+    facts, file = put.facts, put.facts.file
+    assert file.binding is not None
+    created, updated = note_times(note, put.seen_ns)
+    scope_id = file.binding.scope_id or ""
+    return {
+        "id": note_id,
+        "uid": _uid(file.vault, file.binding.scope, scope_id, put.key),
+        "vault": file.vault,
+        "path": file.path,
+        "rel": put.rel,
+        "key": put.key,
+        "claimed_key": facts.claimed_key,
+        "scope": file.binding.scope,
+        "scope_id": scope_id,
+        "source_kind": "vault",
+        "type": (note.cao.type if note.cao and note.cao.type else "project"),
+        "managed": int(bool(note.cao and note.cao.managed)),
+        "mapping": file.mapping,
+        "title": note.title,
+        "tags": _json(note.tags),
+        "aliases": _json(note.aliases),
+        "properties": _json(note.frontmatter or {}),
+        "headings": _json([(h.level, h.text, h.line) for h in note.headings]),
+        "blocks": _json(note.blocks),
+        "body": note.body.replace("\0", "\ufffd"),
+        "body_line": note.body_line,
+        "body_size": facts.body_size,
+        "sections": _json([(s.time, s.line) for s in note.sections]),
+        "created_at": created,
+        "updated_at": updated,
+        "token_estimate": token_estimate(note.body),
+        "content_hash": facts.content_hash,
+        "own_quarantine": facts.own_quarantine,
+        "quarantine": put.quarantine,
+    }
+
+
+def note_times(note: ParsedNote, seen_ns: int) -> tuple[str, str]:
+    """Return (created_at, updated_at) as UTC text: sections, then properties, then the file's time."""
+    properties = {name.lower(): value for name, value in (note.frontmatter or {}).items()}
+    newest = max((section.time for section in note.sections), default="")
+    updated = newest or _property_time(properties, _UPDATED) or iso_from_ns(seen_ns)
+    first = note.sections[0].time if note.sections else ""
+    created = _property_time(properties, _CREATED) or first or updated
+    return created, updated
+
+
+def _property_time(properties: dict[str, Any], names: Sequence[str]) -> str:
+    for name in names:
+        value = properties.get(name)
+        moment = parse_time(value) if isinstance(value, str) else None
+        if moment is not None:
+            return iso_text(moment)
+    return ""
+
+
+def token_estimate(text: str) -> int:
+    """Return about how many model tokens a text is: its UTF-8 bytes / 4 (reference/libraries.md)."""
+    return -(-len(text.encode("utf-8", "replace")) // 4)
+
+
+def _note_digest(values: dict[str, Any], columns: Sequence[str], findings: Sequence[Finding]) -> bytes:
+    fields = [values[name] for name in _NOTE_FIELDS if name not in _NOT_IN_DIGEST and name in values]
+    rows = sorted((f.path, f.code, f.severity, f.line, f.message) for f in findings)
+    return digest.row_hash("note", [*fields, digest.stream_hash(columns), rows])
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,125 @@
+"""One home's index: opening it, healing it, and replacing it as a whole.
+
+An index that is damaged or of no known form is removed and made anew (nothing in it can't be
+rebuilt); `healed` then says so, and the caller reconciles before it answers.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from vaultmem.errors import IndexUnavailable
+from vaultmem.fs import ensure_private_folder
+from vaultmem.index.schema import connect, index_path, read_meta, remove_index_files
+from vaultmem.index.search import Fts5Engine, SearchEngine, has_fts5
+
+TEMPORARY_SUFFIX = ".new"
+
+
+def choose_engine(setting: str) -> SearchEngine:
+    """Return the engine for a setting (`auto`, `fts5`). Raises IndexUnavailable when it is missing."""
+    if setting in ("auto", "fts5") and has_fts5():
+        return Fts5Engine()
+    raise IndexUnavailable(
+        f"The search engine {setting} is not available in this Python's SQLite ({sqlite3.sqlite_version})",
+        "Use a Python whose sqlite3 has FTS5",
+    )
+
+
+class IndexDatabase:
+    """The open index of a home; use from one thread at a time."""
+
+    def __init__(self, home: str, engine: SearchEngine, path: str = "") -> None:
+        self.home = home
+        self.engine = engine
+        self.path = path or index_path(home)
+        self.healed = ""
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+
+    def connection(self) -> sqlite3.Connection:
+        """Return the open connection, creating or healing the file. Raises IndexUnavailable."""
+        if self._connection is not None and self._is_current():
+            return self._connection
+        self.close()
+        ensure_private_folder(os.path.dirname(self.path))
+        existed = os.path.exists(self.path)
+        try:
+            self._connection = self._open()
+        except sqlite3.DatabaseError as error:
+            if (
+                "locked" in str(error)
+                or "readonly" in str(error)
+                or "disk" in str(error)
+                and "malformed" not in str(error)
+            ):
+                raise self._unavailable(error) from None
+            self._replace_damaged(str(error))
+        except OSError as error:
+            raise self._unavailable(error) from None
+        if not existed and not self.healed:
+            self.healed = "there was no index yet"
+        self._inode = os.stat(self.path).st_ino
+        assert self._connection is not None
+        return self._connection
+
+    def _is_current(self) -> bool:
+        try:
+            return os.stat(self.path).st_ino == self._inode
+        except OSError:
+            return False
+
+    def _open(self) -> sqlite3.Connection:
+        connection = connect(self.path, create=True)
+        try:
+            table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'fts'").fetchone()
+            if table is None:
+                self.engine.create(connection)
+            else:
+                connection.execute("SELECT rowid FROM fts LIMIT 1").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _replace_damaged(self, reason: str) -> None:
+        self.healed = f"the index was damaged ({reason})"
+        remove_index_files(self.path)
+        try:
+            self._connection = self._open()
+        except (sqlite3.Error, OSError) as error:
+            raise self._unavailable(error) from None
+
+    def _unavailable(self, error: Exception) -> IndexUnavailable:
+        return IndexUnavailable(
+            f"The index {self.path} can't be opened: {error}",
+            "Check the free space and the permissions of the folder, then run: vaultmem doctor",
+        )
+
+    def is_built(self) -> bool:
+        """Tell whether a whole reconcile has ended with this file: only then empty is an answer."""
+        return read_meta(self.connection(), "config") != ""
+
+    def discard(self, reason: str) -> None:
+        """Give up a damaged file; the next connection is to a new, empty one."""
+        self.close()
+        remove_index_files(self.path)
+        self.healed = f"the index was damaged ({reason})"
+
+    def replace_with(self, other: IndexDatabase) -> None:
+        """Make this index equal to another one; readers see the old or the new one, nothing between."""
+        source = other.connection()
+        try:
+            source.backup(self.connection())
+            self.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.DatabaseError as error:
+            self.discard(str(error))
+            source.backup(self.connection())
+        self.healed = ""
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

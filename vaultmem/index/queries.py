@@ -1,0 +1,138 @@
+"""Typed reads of the index; nothing here decides what a reader may see."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from vaultmem.model import Binding
+from vaultmem.notes.wikilinks import fold
+from vaultmem.operations import KnownFile
+
+_FILE_COLUMNS = (
+    "f.id, f.vault, f.path, f.raw_path, f.kind, f.mtime_ns, f.content_hash, f.excluded, "
+    "n.rel, n.key, n.claimed_key, n.scope, n.scope_id, n.own_quarantine, n.quarantine, n.body_size, "
+    "n.headings, n.blocks, n.aliases"
+)
+_FROM = "FROM file f LEFT JOIN note n ON n.id = f.id"
+_CHUNK = 400
+
+
+def chunked(items: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield lists of at most as many items as one statement takes."""
+    batch: list[Any] = []
+    for item in items:
+        batch.append(item)
+        if len(batch) == _CHUNK:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _known_file(row: Sequence[Any]) -> KnownFile:
+    binding = Binding(row[11], row[12] or None) if row[11] is not None else None
+    return KnownFile(
+        id=row[0],
+        vault=row[1],
+        path=row[2],
+        raw_path=row[3],
+        kind=row[4],
+        mtime_ns=row[5],
+        content_hash=row[6],
+        excluded=row[7],
+        rel=row[8] or "",
+        key=row[9] or "",
+        claimed_key=row[10] or "",
+        binding=binding,
+        own_quarantine=row[13] or "",
+        quarantine=row[14] or "",
+        body_size=row[15] or 0,
+        outline_hash=outline_text(row[16], row[17]) if binding else "",
+        aliases=tuple(json.loads(row[18])) if row[18] else (),
+    )
+
+
+def outline_text(headings: str, blocks: str) -> str:
+    """Return the comparable form of a note's stored headings and block ids (see plan.outline_hash)."""
+    pairs = [(level, text) for level, text, _ in json.loads(headings)]
+    return repr((pairs, sorted(json.loads(blocks))))
+
+
+class IndexView:
+    """What planning asks the index for (`sync.plan.Known`)."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._empty = connection.execute("SELECT 1 FROM file LIMIT 1").fetchone() is None
+
+    def files_at(self, vault: str, raw_paths: Collection[str]) -> dict[str, KnownFile]:
+        """Return the rows of these files by raw path."""
+        if self._empty:
+            return {}
+        found: dict[str, KnownFile] = {}
+        for batch in chunked(raw_paths):
+            marks = ",".join("?" * len(batch))
+            sql = f"SELECT {_FILE_COLUMNS} {_FROM} WHERE f.vault = ? AND f.raw_path IN ({marks})"
+            for row in self._connection.execute(sql, (vault, *batch)):
+                found[row[3]] = _known_file(row)
+        return found
+
+    def notes_with_key(self, binding: Binding, key: str) -> list[KnownFile]:
+        """Return the notes of that key in a binding, by path."""
+        if self._empty:
+            return []
+        sql = (
+            f"SELECT {_FILE_COLUMNS} FROM note n JOIN file f ON f.id = n.id "
+            "WHERE n.key = ? AND n.scope = ? AND n.scope_id = ? ORDER BY f.vault, f.path, f.raw_path"
+        )
+        rows = self._connection.execute(sql, (key, binding.scope, binding.scope_id or ""))
+        return [_known_file(row) for row in rows]
+
+    def files_named(self, vault: str, name: str) -> list[KnownFile]:
+        """Return the files of that folded name in a vault, by path."""
+        if self._empty:
+            return []
+        sql = f"SELECT {_FILE_COLUMNS} {_FROM} WHERE f.vault = ? AND f.name = ? ORDER BY f.path, f.raw_path"
+        return [_known_file(row) for row in self._connection.execute(sql, (vault, name))]
+
+    def link_sources(self, lookups: Collection[str]) -> set[int]:
+        """Return the sources of links with one of these lookups."""
+        return self._sources("lookup", lookups)
+
+    def link_sources_to(self, ids: Collection[int]) -> set[int]:
+        """Return the sources of links that lead to one of these files."""
+        return self._sources("target_id", ids)
+
+    def _sources(self, column: str, values: Collection[Any]) -> set[int]:
+        if self._empty:
+            return set()
+        found: set[int] = set()
+        for batch in chunked(sorted(values)):
+            marks = ",".join("?" * len(batch))
+            sql = f"SELECT DISTINCT source_id FROM link WHERE {column} IN ({marks})"
+            found.update(row[0] for row in self._connection.execute(sql, batch))
+        return found
+
+
+def known_signatures(connection: sqlite3.Connection, vault: str) -> dict[str, tuple[int, int, int, int] | None]:
+    """Return what the scan compares with: raw path to signature, None where it must be read again."""
+    sql = "SELECT raw_path, size, mtime_ns, ctime_ns, inode, racy FROM file WHERE vault = ?"
+    return {row[0]: None if row[5] else (row[1], row[2], row[3], row[4]) for row in connection.execute(sql, (vault,))}
+
+
+def known_signatures_at(
+    connection: sqlite3.Connection, vault: str, paths: Collection[str]
+) -> dict[str, tuple[int, int, int, int] | None]:
+    """The same for the files at or below some vault-relative paths."""
+    found: dict[str, tuple[int, int, int, int] | None] = {}
+    sql = "SELECT raw_path, size, mtime_ns, ctime_ns, inode, racy FROM file WHERE vault = ? AND "
+    for path in paths:
+        name = fold(path.rpartition("/")[2])
+        below = (path + "/", path + "0")  # "0" follows "/": the range of everything below
+        rows = connection.execute(sql + "name = ? AND path = ?", (vault, name, path)).fetchall()
+        rows += connection.execute(sql + "raw_path >= ? AND raw_path < ?", (vault, *below)).fetchall()
+        found.update({row[0]: None if row[5] else (row[1], row[2], row[3], row[4]) for row in rows})
+    return found

@@ -1,0 +1,175 @@
+"""The tables of the index, and opening them; the file's name carries the schema's version.
+
+design.md §6. The text of a note is stored once, in `note.body`; the full-text table holds only
+postings (content-less) and is kept by `index.search` engines.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import suppress
+
+from vaultmem.errors import IndexUnavailable
+
+SCHEMA_VERSION = 1
+BUSY_MS = 5_000
+
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE file (            -- every file that the scan saw, notes or not
+    id INTEGER PRIMARY KEY,
+    vault TEXT NOT NULL,
+    raw_path TEXT NOT NULL,    -- as the system spells it (surrogateescape as latin-1 escapes)
+    path TEXT NOT NULL,        -- NFC: identity
+    name TEXT NOT NULL,        -- folded file name: what links are looked up by
+    kind TEXT NOT NULL,        -- note | canvas | other
+    mapping INTEGER NOT NULL,  -- position of its mapping, -1 for none
+    excluded TEXT NOT NULL,    -- why it gives no note, or ''
+    size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
+    racy INTEGER NOT NULL,     -- read so soon after a change that the next run reads it once more
+    content_hash TEXT NOT NULL,
+    UNIQUE (vault, raw_path)
+);
+CREATE INDEX file_name ON file (vault, name);
+
+CREATE TABLE note (            -- one row for each mapped note, quarantined ones too; long columns last
+    id INTEGER PRIMARY KEY,    -- = file.id
+    uid TEXT NOT NULL,
+    vault TEXT NOT NULL, path TEXT NOT NULL,
+    rel TEXT NOT NULL,         -- the path that its derived key hashes
+    key TEXT NOT NULL, claimed_key TEXT NOT NULL,
+    scope TEXT NOT NULL, scope_id TEXT NOT NULL,
+    source_kind TEXT NOT NULL, type TEXT NOT NULL, managed INTEGER NOT NULL, mapping INTEGER NOT NULL,
+    title TEXT NOT NULL,
+    created_at TEXT NOT NULL, updated_at TEXT NOT NULL, token_estimate INTEGER NOT NULL,
+    content_hash TEXT NOT NULL,
+    own_quarantine TEXT NOT NULL, quarantine TEXT NOT NULL,
+    searchable INTEGER NOT NULL,        -- its terms are in the full-text table
+    note_digest BLOB NOT NULL,
+    body_line INTEGER NOT NULL, body_size INTEGER NOT NULL,
+    tags TEXT NOT NULL, aliases TEXT NOT NULL, headings TEXT NOT NULL, blocks TEXT NOT NULL,
+    sections TEXT NOT NULL, properties TEXT NOT NULL, body TEXT NOT NULL
+);
+CREATE INDEX note_quarantine ON note (vault) WHERE quarantine <> '';
+CREATE INDEX note_mapping ON note (vault, mapping);
+CREATE INDEX note_key ON note (key, scope, scope_id);
+CREATE INDEX note_binding ON note (scope, scope_id, updated_at);
+CREATE INDEX note_hash ON note (content_hash);
+
+CREATE TABLE alias (folded TEXT NOT NULL, note_id INTEGER NOT NULL, vault TEXT NOT NULL,
+    PRIMARY KEY (vault, folded, note_id)) WITHOUT ROWID;
+CREATE INDEX alias_note ON alias (note_id);
+
+CREATE TABLE tag (folded TEXT NOT NULL, note_id INTEGER NOT NULL, PRIMARY KEY (folded, note_id)) WITHOUT ROWID;
+CREATE INDEX tag_note ON tag (note_id);
+
+CREATE TABLE link (
+    id INTEGER PRIMARY KEY,
+    source_id INTEGER NOT NULL, position INTEGER NOT NULL,
+    raw TEXT NOT NULL, link TEXT NOT NULL, path TEXT NOT NULL, subpath TEXT NOT NULL, display TEXT NOT NULL,
+    kind TEXT NOT NULL, embed INTEGER NOT NULL, line INTEGER NOT NULL, property TEXT NOT NULL,
+    lookup TEXT NOT NULL,      -- vault and folded name (or scope and key): what its resolution depends on
+    rel TEXT NOT NULL,         -- the cao.links row as JSON, or ''
+    state TEXT NOT NULL, via TEXT NOT NULL, target_id INTEGER, subpath_missing INTEGER NOT NULL,
+    candidates TEXT NOT NULL
+);
+CREATE INDEX link_source ON link (source_id);
+CREATE INDEX link_lookup ON link (lookup);
+CREATE INDEX link_target ON link (target_id) WHERE target_id IS NOT NULL;
+
+CREATE TABLE edge (
+    id TEXT NOT NULL, source_id INTEGER NOT NULL,
+    scope TEXT NOT NULL, scope_id TEXT NOT NULL, source_key TEXT NOT NULL, target_key TEXT NOT NULL,
+    type TEXT NOT NULL, origin TEXT NOT NULL, status TEXT NOT NULL, confidence REAL,
+    attested TEXT NOT NULL, authored_origin TEXT NOT NULL,
+    PRIMARY KEY (id, source_id)
+) WITHOUT ROWID;
+CREATE INDEX edge_source ON edge (source_id);
+CREATE INDEX edge_from ON edge (scope, scope_id, source_key);
+CREATE INDEX edge_target ON edge (scope, scope_id, target_key);
+
+CREATE TABLE source_digest (   -- of each file's links, edges and (for files without a note) findings
+    file_id INTEGER PRIMARY KEY, digest BLOB NOT NULL
+);
+
+CREATE TABLE finding (         -- lasting findings; those of links follow from the link rows
+    file_id INTEGER,           -- NULL: of the scan as a whole
+    vault TEXT NOT NULL, path TEXT NOT NULL, code TEXT NOT NULL, severity TEXT NOT NULL,
+    line INTEGER NOT NULL, message TEXT NOT NULL
+);
+CREATE INDEX finding_file ON finding (file_id);
+"""
+
+
+def index_path(home: str) -> str:
+    """Return the path of the index of this schema version."""
+    return os.path.join(home, f"index-v{SCHEMA_VERSION}.db")
+
+
+def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
+    """Open an index file. Raises sqlite3.DatabaseError for damage, IndexUnavailable when absent.
+
+    `create` makes an empty one with all tables.
+    """
+    if not create and not os.path.exists(path):
+        raise IndexUnavailable(f"There is no index at {path}", "Run: vaultmem rebuild")
+    connection = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA cache_size = -32768")
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA mmap_size = 268435456")
+        if create and not is_complete(connection):
+            _create_tables(connection)
+        if not is_complete(connection):
+            raise sqlite3.DatabaseError("not an index of this version")
+    except BaseException:
+        connection.close()
+        raise
+    os.chmod(path, 0o600)
+    return connection
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statement in _TABLES.split(";\n"):
+            if statement.strip():
+                connection.execute(statement)
+        connection.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+def is_complete(connection: sqlite3.Connection) -> bool:
+    """Tell whether the open file is an index of this version. Raises sqlite3.DatabaseError."""
+    try:
+        row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    except sqlite3.OperationalError:
+        return False
+    return row is not None and row[0] == str(SCHEMA_VERSION)
+
+
+def remove_index_files(path: str) -> None:
+    """Delete an index with its journal files; nothing in it can't be rebuilt."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with suppress(FileNotFoundError):
+            os.unlink(path + suffix)
+
+
+def read_meta(connection: sqlite3.Connection, key: str, default: str = "") -> str:
+    """Return a value of the meta table."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return str(row[0]) if row else default
+
+
+def write_meta(connection: sqlite3.Connection, key: str, value: str) -> None:
+    """Set a value of the meta table."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))

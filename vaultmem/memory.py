@@ -1,0 +1,152 @@
+"""The facade that faces call: one method a use case, no logic of its own.
+
+    with open_memory() as memory:
+        memory.recall(RecallRequest("kafka streams"))
+
+Use cases are imported when they are called, since start-up of a command counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from vaultmem.config import Config, load_config
+from vaultmem.ops.session import Session
+from vaultmem.sync.reconcile import ReconcileResult, Work
+
+if TYPE_CHECKING:
+    from vaultmem.graph.view import GraphView
+    from vaultmem.model import WriteResult
+    from vaultmem.ops.filters import NoteFilter
+    from vaultmem.ops.findings import FindingRow
+    from vaultmem.ops.inspect import LinksResult, ListResult, ShowResult
+    from vaultmem.ops.recall import RecallRequest, RecallResult
+    from vaultmem.ops.status import RebuildResult
+    from vaultmem.ops.store import StoreRequest
+    from vaultmem.scopes import CallContext
+
+
+class Memory:
+    """An open home. Every method raises errors of `vaultmem.errors` only."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def config(self) -> Config:
+        """The settings in force."""
+        return self._session.config
+
+    @property
+    def notices(self) -> list[str]:
+        """What was healed on the way: for a log or standard error, never part of a result."""
+        return self._session.notices
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader should know about the answers so far."""
+        return self._session.warnings
+
+    def reconcile(
+        self,
+        *,
+        dry_run: bool = False,
+        full: bool = False,
+        accept_removals: bool = False,
+        only: dict[str, Collection[str]] | None = None,
+    ) -> ReconcileResult:
+        """Make the index equal to the files (`sync.reconcile`)."""
+        self._session.config.require_vault()
+        return self._session.reconciler.run(
+            dry_run=dry_run, full=full, accept_removals=accept_removals, only=only, work=self._session.work
+        )
+
+    def rebuild(self, *, verify: bool = False) -> RebuildResult:
+        """Build the index anew, or only compare it with a fresh one (`ops.status.rebuild`)."""
+        from vaultmem.ops.status import rebuild
+
+        return rebuild(self._session, verify=verify)
+
+    def status(self) -> dict[str, Any]:
+        """Return how the home stands (`ops.status`)."""
+        from vaultmem.ops.status import status
+
+        return status(self._session)
+
+    def scan(self) -> dict[str, Any]:
+        """Return what a walk of the vaults sees, without reading notes (`ops.scan`)."""
+        from vaultmem.ops.scan import scan
+
+        return scan(self._session)
+
+    def findings(self, code: str = "", severity: str = "", *, sweep: bool = True) -> list[FindingRow]:
+        """Return findings (`ops.findings`)."""
+        from vaultmem.ops.findings import all_findings
+
+        return all_findings(self._session, code, severity, sweep=sweep)
+
+    def recall(self, request: RecallRequest, *, sweep: bool = True) -> RecallResult:
+        """Return ranked hits (`ops.recall`)."""
+        from vaultmem.ops.recall import recall
+
+        return recall(self._session, request, sweep=sweep)
+
+    def list(self, wanted: NoteFilter, limit: int, *, sweep: bool = True) -> ListResult:
+        """Return notes, newest first (`ops.inspect`)."""
+        from vaultmem.ops.inspect import list_notes
+
+        return list_notes(self._session, wanted, limit, sweep=sweep)
+
+    def show(self, name: str, wanted: NoteFilter, *, sweep: bool = True) -> ShowResult:
+        """Return one whole note (`ops.inspect`)."""
+        from vaultmem.ops.inspect import show_note
+
+        return show_note(self._session, name, wanted, sweep=sweep)
+
+    def links(self, name: str, wanted: NoteFilter, *, sweep: bool = True) -> LinksResult:
+        """Return a note's links (`ops.inspect`)."""
+        from vaultmem.ops.inspect import note_links
+
+        return note_links(self._session, name, wanted, sweep=sweep)
+
+    def store(self, request: StoreRequest) -> WriteResult:
+        """Store a text (`ops.store`)."""
+        from vaultmem.ops.store import store
+
+        self._session.sync()
+        return store(self._session, request)
+
+    def graph(self) -> GraphView:
+        """Return the graph (`graph.view`)."""
+        from vaultmem.graph.view import graph_view
+
+        return graph_view(self._session)
+
+    def export_graph(self, target: str) -> tuple[int, int]:
+        """Write the graph as an Obsidian folder; return (notes, changed files) (`graph.export`)."""
+        from vaultmem.graph.export import export_obsidian, write_folder
+
+        files = export_obsidian(self.graph())
+        roots = [vault.root for vault in self.config.vaults] + [self.config.home]
+        return len(files), write_folder(files, target, roots)
+
+    def close(self) -> None:
+        """Close the home."""
+        self._session.close()
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def open_memory(
+    home: str | None = None, *, read_only: bool = False, context: CallContext | None = None, work: Work | None = None
+) -> Memory:
+    """Open a home (default: VAULTMEM_HOME, else the user's data folder).
+
+    Raises ConfigError with every problem of config.toml. Nothing is read or written before a method is called.
+    """
+    return Memory(Session(load_config(home, read_only=read_only), context, work))

@@ -1,0 +1,272 @@
+"""Read a note's body: headings, links, tags and block ids, in order, with their lines.
+
+Blocks are markdown-it-py's (CommonMark and tables) with two rules of Obsidian's own: block math,
+and footnotes that are no reference definitions. Inline text is parsed only where it can hold a
+link or a tag. Facts: conformance/README.md and Obsidian's help, named at the rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import (
+    StateBlock,
+    blockquote,
+    code,
+    fence,
+    heading,
+    hr,
+    html_block,
+    list_block,
+    reference,
+    table,
+)
+from markdown_it.token import Token
+
+from vaultmem.model import Heading, Link
+from vaultmem.notes import inline
+from vaultmem.notes.prefilter import blank_inert
+from vaultmem.notes.wikilinks import markdown_link, wikilink
+
+MAX_NESTING = 100
+"""Nesting of lists and quotes that is read; CommonMark's preset of 20 loses links silently."""
+
+_MAY_HOLD = re.compile(r"\[\[|\]\(|#[^\s#]")
+_BLOCK_ID = re.compile(r"(?:^|\s)\^([A-Za-z0-9-]+)\s*$")
+_CONFLICT = re.compile(r"^<{7} .*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What a body holds, in document order; `conflict_line` is 0 or the first merge marker's line."""
+
+    headings: tuple[Heading, ...]
+    links: tuple[Link, ...]
+    tags: tuple[str, ...]
+    blocks: tuple[str, ...]
+    conflict_line: int
+
+
+def _block_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """`$$` alone at a line's start opens math up to the next line with `$$` (help: "Math")."""
+    pos = state.bMarks[start] + state.tShift[start]
+    if not state.src.startswith("$$", pos) or state.is_code_block(start):
+        return False
+    if "$$" in state.src[pos + 2 : state.eMarks[start]]:
+        return False
+    line = start + 1
+    while line < end:
+        if state.sCount[line] < state.blkIndent:
+            return False
+        if "$$" in state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]:
+            break
+        line += 1
+    else:
+        return False
+    if silent:
+        return True
+    state.line = line + 1
+    token = state.push("vm_math", "", 0)
+    token.map = [start, state.line]
+    return True
+
+
+def _reference(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A reference definition, but not a footnote (`[^1]: text`), whose text is read as usual."""
+    pos = state.bMarks[start] + state.tShift[start]
+    if state.src.startswith("[^", pos) or state.src.startswith("[[", pos):
+        return False
+    return reference(state, start, end, silent)
+
+
+def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A paragraph or an underlined heading in one pass (CommonMark 4.3 and 4.8).
+
+    A paragraph gives an `inline` token alone.
+    Other than the library's two rules it asks the interrupting rules only where the line's
+    first character (or, for tables, the next line's) makes them possible.
+    """
+    parent, state.parentType = state.parentType, "paragraph"
+    line, level = start + 1, 0
+    end = state.lineMax
+    while line < end and not state.isEmpty(line):
+        if state.sCount[line] - state.blkIndent <= 3 and state.sCount[line] >= 0:
+            first = state.src[state.bMarks[line] + state.tShift[line]]
+            if first in _INTERRUPTING or first == "=" or _starts_delimiter_row(state, line + 1):
+                level = _underline_level(state, line, first)
+                if level:
+                    break
+                rules = _INTERRUPTING.get(first, ())
+                if any(rule(state, line, end, True) for rule in rules) or table(state, line, end, True):
+                    break
+        line += 1
+    content = state.getLines(start, line, state.blkIndent, False).strip(" \t\n")
+    state.parentType = parent
+    state.line = line + 1 if level else line
+    if level:
+        state.push("heading_open", f"h{level}", 1).map = [start, state.line]
+    token = state.push("inline", "", 0)
+    token.content, token.map = content, [start, line]
+    if level:
+        state.push("heading_close", f"h{level}", -1)
+    return True
+
+
+def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Ask only the rules that the first character makes possible; a paragraph is the rest.
+
+    The library asks all of its rules at each block; the answers are the same.
+    """
+    if state.is_code_block(start):
+        return code(state, start, end, silent)
+    if _starts_delimiter_row(state, start + 1) and table(state, start, end, silent):
+        return True
+    for rule in _RULES_BY_FIRST.get(state.src[state.bMarks[start] + state.tShift[start]], ()):
+        if rule(state, start, end, silent):
+            return True
+    return _paragraph(state, start, end, silent)
+
+
+def _starts_delimiter_row(state: StateBlock, line: int) -> bool:
+    """Tell whether a line can be the delimiter row of a table."""
+    if line >= state.lineMax or state.isEmpty(line):
+        return False
+    return state.src[state.bMarks[line] + state.tShift[line]] in "|-:"
+
+
+def _underline_level(state: StateBlock, line: int, first: str) -> int:
+    if first not in "=-" or state.sCount[line] < state.blkIndent:
+        return 0
+    text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]].rstrip(" \t")
+    return (1 if first == "=" else 2) if text == first * len(text) else 0
+
+
+_RULES_BY_FIRST: dict[str, tuple[Callable[[StateBlock, int, int, bool], bool], ...]] = {
+    "`": (fence,),
+    "~": (fence,),
+    "$": (_block_math,),
+    ">": (blockquote,),
+    "*": (hr, list_block),
+    "-": (hr, list_block),
+    "_": (hr,),
+    "+": (list_block,),
+    "[": (_reference,),
+    "<": (html_block,),
+    "#": (heading,),
+    **dict.fromkeys("0123456789", (list_block,)),
+}
+_INTERRUPTING = {first: rules for first, rules in _RULES_BY_FIRST.items() if first != "["}
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    md = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table")
+    md.block.ruler.at("reference", _reference)
+    md.block.ruler.before(
+        "fence",
+        "vm_block_math",
+        _block_math,
+        {"alt": ["paragraph", "reference", "blockquote", "list"]},
+    )
+    md.block.ruler.before("table", "vm_block", _block)
+    inline.install(md)
+    return md
+
+
+def read_markdown(body: str, first_line: int = 1) -> Outline:
+    """Read the body of a note (line ends `\\n`); `first_line` is its 1-based line in the note.
+
+    Raises nothing for any text; time is linear in the text.
+    """
+    md = _parser()
+    tokens: list[Token] = []
+    md.block.parse(blank_inert(body), md, {}, tokens)
+    headings: list[Heading] = []
+    links: list[Link] = []
+    tags: list[str] = []
+    blocks: list[str] = []
+    for position, token in enumerate(tokens):
+        if token.type != "inline":
+            continue
+        text = token.content
+        line = (token.map[0] if token.map else 0) + first_line
+        opener = tokens[position - 1] if position else token
+        if opener.type == "heading_open" and opener.level == 0:
+            headings.append(Heading(int(opener.tag[1]), " ".join(text.split("\n")).strip(), line))
+        if "^" in text and (match := _BLOCK_ID.search(text)):
+            blocks.append(match.group(1))
+        if _MAY_HOLD.search(text):
+            _read_inline(md, text, line, links, tags)
+    return Outline(tuple(headings), tuple(links), tuple(tags), tuple(blocks), _conflict_line(body, tokens, first_line))
+
+
+def read_inline_text(text: str) -> tuple[Link, ...]:
+    """Return the links of a text that is Markdown of its own, such as a canvas card."""
+    return read_markdown(text.replace("\r\n", "\n")).links
+
+
+def _read_inline(md: MarkdownIt, text: str, line: int, links: list[Link], tags: list[str]) -> None:
+    children: list[Token] = []
+    md.inline.parse(text, md, inline.new_environment(text), children)
+    for token in children:
+        if token.type == inline.TAG:
+            tags.append(token.meta["name"])
+        elif token.type == inline.LINK:
+            link = _link(token.meta, line + text.count("\n", 0, token.meta["start"]))
+            if link is not None:
+                links.append(link)
+
+
+def _link(meta: dict[str, Any], line: int) -> Link | None:
+    if meta["form"] == "wikilink":
+        return wikilink(meta["inner"], embed=meta["embed"], line=line)
+    return markdown_link(meta["raw"], meta["destination"], meta["label"], embed=meta["embed"], line=line)
+
+
+def _conflict_line(body: str, tokens: list[Token], first_line: int) -> int:
+    """Return the line of the first merge marker outside code, or 0."""
+    if "<<<<<<< " not in body or ">>>>>>> " not in body:
+        return 0
+    code = [token.map for token in tokens if token.type in ("fence", "code_block") and token.map]
+    for match in _CONFLICT.finditer(body):
+        line = body.count("\n", 0, match.start())
+        if not any(start <= line < end for start, end in code):
+            return line + first_line
+    return 0
+
+
+# -- heading parts of links ---------------------------------------------------------------------
+
+_HEADING_MARKS = re.compile(r"[!\"#$%&()*+,.:;<=>?@^`{|}~/\[\]\\\r\n]")
+"""Signs that count as blanks when heading parts are compared (Obsidian's `stripHeading`)."""
+
+
+def heading_form(text: str) -> str:
+    """Return the form in which a heading and a link's heading part are compared."""
+    return " ".join(_HEADING_MARKS.sub(" ", text).split()).lower()
+
+
+def subpath_line(subpath: str, headings: Iterator[Heading] | tuple[Heading, ...], blocks: tuple[str, ...]) -> int:
+    """Return the 1-based line of the heading that a `#…` part means, 0 for none.
+
+    A block id that is there gives 1 (its line is not kept). Each further part of a chain must
+    lie deeper than the one before (Obsidian's `resolveSubpath`).
+    """
+    parts = [part for part in subpath.split("#") if part]
+    if not parts:
+        return 1
+    if len(parts) == 1 and parts[0].startswith("^"):
+        wanted = parts[0][1:].strip().lower()
+        return 1 if any(block.lower() == wanted for block in blocks) else 0
+    position, level = 0, 0
+    for found in headings:
+        if found.level > level and heading_form(found.text) == heading_form(parts[position]):
+            position, level = position + 1, found.level
+            if position == len(parts):
+                return found.line
+    return 0

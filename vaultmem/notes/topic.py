@@ -1,0 +1,55 @@
+"""Dated sections of managed notes and topic files: found, written and escaped.
+
+A section is a line `## <UTC time>` and the text up to the next such line; `###` is read too
+(reference/wiki-format.md, reference/vault.md "Reads and writes").
+"""
+
+from __future__ import annotations
+
+import re
+
+from vaultmem.clock import iso, parse_time
+from vaultmem.model import Section
+
+_TIME = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"
+_SECTION = re.compile(rf"^#{{2,3}} ({_TIME})[ \t]*$", re.MULTILINE)
+_FORGERY = re.compile(rf"^(\s{{0,3}})(#{{1,6}} {_TIME}[ \t]*$|---[ \t]*$|<!--|\s*<!-- id:)", re.MULTILINE)
+_MARKED = re.compile(
+    r"<!--\s*cao-(memory|learned):begin\s*-->.*?(?:<!--\s*cao-\1:end\s*-->|\Z)", re.DOTALL | re.IGNORECASE
+)
+
+
+def read_sections(body: str, first_line: int) -> tuple[Section, ...]:
+    """Return the dated sections of a body in file order; times that are no times start none."""
+    if "## " not in body:
+        return ()
+    marks = [(match, moment) for match in _SECTION.finditer(body) if (moment := parse_time(match.group(1)))]
+    sections = []
+    for position, (match, moment) in enumerate(marks):
+        end = marks[position + 1][0].start() if position + 1 < len(marks) else len(body)
+        line = body.count("\n", 0, match.start()) + first_line
+        sections.append(Section(iso(moment), line, body[match.end() : end].strip("\n")))
+    return tuple(sections)
+
+
+def section_text(time: str, content: str) -> str:
+    """Return the lines of a new section, ending in one line end."""
+    return f"## {time}\n{escape_content(content)}\n"
+
+
+def escape_content(content: str) -> str:
+    """Return content whose lines can't be read as section headings, fences or header comments."""
+    text = content.replace("\r\n", "\n").replace("\r", "\n").strip("\n").rstrip()
+    return _FORGERY.sub(lambda match: f"{match.group(1)}\\{match.group(2).lstrip()}", text)
+
+
+def unescape_content(text: str) -> str:
+    """Return the content that `escape_content` wrote."""
+    return re.sub(rf"^(\s{{0,3}})\\(#{{1,6}} {_TIME}[ \t]*$|---[ \t]*$|<!--)", r"\1\2", text, flags=re.MULTILINE)
+
+
+def without_marked(text: str) -> str:
+    """Blank out what stands between cao-memory or cao-learned markers; lines keep their numbers."""
+    if "cao-" not in text:
+        return text
+    return _MARKED.sub(lambda match: "\n" * match.group().count("\n"), text)

@@ -1,0 +1,1 @@
+"""One use case a file: what a face asks for, done with the rooms below."""

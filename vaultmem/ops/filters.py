@@ -1,0 +1,81 @@
+"""Filters of recall and list as conditions on notes; they apply before any limit.
+
+Filters: scope and scope id, type, tags (a tag finds its sub-tags), path globs, and property
+equality (`--where name=value`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from vaultmem.errors import UsageError
+from vaultmem.index.search import Filter
+from vaultmem.model import TYPES
+from vaultmem.notes.wikilinks import fold
+from vaultmem.scopes import check_scope
+
+
+@dataclass(frozen=True, slots=True)
+class NoteFilter:
+    """What notes must be; empty fields do not filter."""
+
+    scope: str = ""
+    scope_id: str | None = None
+    type: str = ""
+    tags: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+
+
+def combine(*filters: Filter) -> Filter:
+    """Return the conjunction of conditions."""
+    texts = [item.sql for item in filters if item.sql]
+    parameters = tuple(value for item in filters if item.sql for value in item.parameters)
+    return Filter(" AND ".join(f"({text})" for text in texts), parameters)
+
+
+def filter_sql(wanted: NoteFilter) -> Filter:
+    """Return the condition of a filter. Raises UsageError for unknown names and bad forms."""
+    parts: list[Filter] = []
+    if wanted.scope:
+        parts.append(Filter("n.scope = ?", (check_scope(wanted.scope),)))
+    if wanted.scope_id is not None:
+        parts.append(Filter("n.scope_id = ?", (wanted.scope_id,)))
+    if wanted.type:
+        if wanted.type not in TYPES:
+            raise UsageError(f'Unknown type "{wanted.type}"', f"Use one of: {', '.join(TYPES)}")
+        parts.append(Filter("n.type = ?", (wanted.type,)))
+    for tag in wanted.tags:
+        folded = fold(tag.strip().removeprefix("#").rstrip("/"))
+        parts.append(Filter("EXISTS (SELECT 1 FROM tag t WHERE t.note_id = n.id AND t.folded = ?)", (folded,)))
+    if wanted.paths:
+        globs = [_path_filter(path) for path in wanted.paths]
+        parts.append(
+            Filter(" OR ".join(item.sql for item in globs), tuple(v for item in globs for v in item.parameters))
+        )
+    parts += [_property_filter(text) for text in wanted.where]
+    return combine(*parts)
+
+
+def _path_filter(text: str) -> Filter:
+    """A path is a glob if it holds one of `*?[`, else a note's path or a folder with all below it."""
+    path = text.strip("/")
+    if re.search(r"[*?\[]", path):
+        return Filter("n.path GLOB ?", (path,))
+    return Filter("(n.path = ? OR substr(n.path, 1, ?) = ?)", (path, len(path) + 1, path + "/"))
+
+
+def _property_filter(text: str) -> Filter:
+    name, mark, value = text.partition("=")
+    if not mark or not name.strip():
+        raise UsageError(f'"{text}" is no property filter', "Write --where name=value")
+    place = '$."' + name.strip().replace("\\", "\\\\").replace('"', '\\"') + '"'
+    found = (
+        "EXISTS (SELECT 1 FROM json_each(CASE json_type(n.properties, ?) WHEN 'array' "
+        "THEN json_extract(n.properties, ?) "
+        "ELSE json_array(json_extract(n.properties, ?)) END) p WHERE "
+        "lower(CASE p.type WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE CAST(p.value AS TEXT) END) "
+        "= lower(?))"
+    )
+    return Filter(found, (place, place, place, value.strip()))

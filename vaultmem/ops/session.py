@@ -1,0 +1,129 @@
+"""One open home: settings, state, index, and the promise that the index is complete and fresh.
+
+Every use case gets a Session. It opens things lazily, heals a damaged index by a rebuild, and
+says so in `notices` (for standard error; never part of a result).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import TypeVar
+
+from vaultmem.config import Config
+from vaultmem.errors import IndexUnavailable, LockBusy
+from vaultmem.index.database import IndexDatabase, choose_engine
+from vaultmem.scopes import CallContext, context_from_environment
+from vaultmem.state.store import StateStore, state_path
+from vaultmem.sync.reconcile import Reconciler, ReconcileResult, Work
+
+_Result = TypeVar("_Result")
+
+
+class Session:
+    """An open home; `close` it, or use it as a context manager."""
+
+    def __init__(self, config: Config, context: CallContext | None = None, work: Work | None = None) -> None:
+        self.config = config
+        self.context = context or context_from_environment()
+        self.work = work or Work()
+        self.notices: list[str] = []
+        self.warnings: list[str] = []
+        self.last_sync: ReconcileResult | None = None
+        self._state: StateStore | None = None
+        self._database: IndexDatabase | None = None
+        self._synced = False
+
+    @property
+    def state(self) -> StateStore:
+        """state.db, opened on first use. Raises StateUnavailable."""
+        if self._state is None:
+            self._state = StateStore(state_path(self.config.home))
+        return self._state
+
+    @property
+    def database(self) -> IndexDatabase:
+        """The index, opened on first use. Raises IndexUnavailable."""
+        if self._database is None:
+            self._database = IndexDatabase(self.config.home, choose_engine(self.config.engine))
+        return self._database
+
+    @property
+    def reconciler(self) -> Reconciler:
+        """The reconciler of this home."""
+        return Reconciler(self.config, self.state, self.database)
+
+    def connection(self) -> sqlite3.Connection:
+        """The open index connection."""
+        return self.database.connection()
+
+    def sync(self, *, sweep: bool = True) -> None:
+        """Make sure that the index is complete, and (with `sweep`) equal to the files now.
+
+        An index that is absent, damaged or of other settings is always brought up first: empty is
+        an answer only when it is final. A sweep that finds the writer busy is passed over with a warning.
+        """
+        self.config.require_vault()
+        if self._synced:
+            return
+        complete = self.database.is_built()
+        if self.database.healed:
+            self.notices.append(f"{self.database.healed}: building it from your notes")
+        if complete and not sweep:
+            return
+        try:
+            self.last_sync = self.reconciler.run(work=self.work, wait_s=2.0 if complete else 60.0)
+        except LockBusy as error:
+            if not complete:
+                raise IndexUnavailable("The index is being built by another process", error.message) from None
+            self.warnings.append(f"{error.message}; this answer is from before its changes")
+            return
+        self.database.healed = ""
+        self._synced = True
+        for held in self.last_sync.held_mappings:
+            self.warnings.append(
+                f"{held.vault}: {held.message}. "
+                "If the notes are meant to be gone, run: vaultmem reconcile --accept-removals"
+            )
+
+    def read(self, action: Callable[[], _Result], *, sweep: bool = True) -> _Result:
+        """Run a read on a complete index; a file that turns out damaged is rebuilt, and the read runs again."""
+        try:
+            self.sync(sweep=sweep)
+            return action()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
+                raise IndexUnavailable(f"The index can't be read: {error}", "Run: vaultmem doctor") from None
+            self.database.discard(str(error))
+            self._synced = False
+            self.sync()
+            return action()
+
+    def close(self) -> None:
+        """Close what is open."""
+        if self._database is not None:
+            self._database.close()
+        if self._state is not None:
+            self._state.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    text = str(error)
+    return any(
+        sign in text
+        for sign in (
+            "malformed",
+            "corrupt",
+            "not a database",
+            "no such table",
+            "no such column",
+            "vtable constructor failed",
+            "disk I/O",
+        )
+    )

@@ -1,0 +1,193 @@
+"""Status and rebuild: how the home stands, and making the index anew."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from vaultmem.errors import VaultmemError
+from vaultmem.fs import file_lock
+from vaultmem.index import digest
+from vaultmem.index.database import TEMPORARY_SUFFIX, IndexDatabase
+from vaultmem.index.schema import remove_index_files
+from vaultmem.model import Finding
+from vaultmem.operations import FirstSeen, IdentityChange
+from vaultmem.ops.findings import finding_counts
+from vaultmem.ops.session import Session
+from vaultmem.state.store import Held, StateStore
+from vaultmem.sync.reconcile import LOCK_WAIT_S, Reconciler, ReconcileResult
+from vaultmem.sync.scan import is_open_folder
+
+
+def status(session: Session) -> dict[str, Any]:
+    """Return `vaultmem.status/1`; reads counts only, and heals nothing but a damaged index."""
+
+    def action() -> dict[str, Any]:
+        connection = session.connection()
+        held = session.state.held()
+        vaults = []
+        for vault in session.config.vaults:
+            one = _vault_row(connection, vault.id)
+            one["root"] = vault.root
+            one["held"] = sum(item.notes for item in held if item.vault == vault.id)
+            one["last_reconcile"] = session.state.last_run()
+            one["stale"] = not is_open_folder(vault.root, ".") or one["held"] > 0
+            vaults.append(one)
+        return {
+            "schema": "vaultmem.status/1",
+            "home": session.config.home,
+            "engine": session.database.engine.name,
+            "index_digest": digest.stored_digest(connection),
+            "watch": {"mode": "none", "holder": None},
+            "vaults": vaults,
+            "native": {"topics": 0},
+            "findings": finding_counts(session),
+        }
+
+    return session.read(action)
+
+
+def _vault_row(connection: sqlite3.Connection, vault: str) -> dict[str, Any]:
+    def count(sql: str) -> int:
+        return int(connection.execute(sql, (vault,)).fetchone()[0])
+
+    excluded = connection.execute(
+        "SELECT excluded, count(*) FROM file WHERE vault = ? AND excluded <> '' AND kind = 'note' GROUP BY excluded",
+        (vault,),
+    )
+    return {
+        "id": vault,
+        "notes": count("SELECT count(*) FROM note WHERE vault = ? AND quarantine = ''"),
+        "quarantined": count("SELECT count(*) FROM note WHERE vault = ? AND quarantine <> ''"),
+        "excluded": dict(excluded.fetchall()),
+        "links": count("SELECT count(*) FROM link l JOIN file f ON f.id = l.source_id WHERE f.vault = ?"),
+        "dangling": count(
+            "SELECT count(*) FROM link l JOIN file f ON f.id = l.source_id "
+            "WHERE f.vault = ? AND l.state IN ('dangling', 'alias')"
+        ),
+    }
+
+
+@dataclass(slots=True)
+class RebuildResult:
+    """What a rebuild or its check found; `differences` is empty when the index is right."""
+
+    verified: bool
+    digest: str
+    differences: list[str] = field(default_factory=list)
+    reconciled: ReconcileResult | None = None
+    kept_old: str = ""
+
+
+class _Beside:
+    """A second index beside the home's own, removed at the end."""
+
+    def __init__(self, session: Session) -> None:
+        self.path = session.database.path + TEMPORARY_SUFFIX
+        remove_index_files(self.path)
+        self.database = IndexDatabase(session.config.home, session.database.engine, self.path)
+
+    def __enter__(self) -> IndexDatabase:
+        return self.database
+
+    def __exit__(self, *exception: object) -> None:
+        self.database.close()
+        remove_index_files(self.path)
+
+
+def rebuild(session: Session, *, verify: bool = False) -> RebuildResult:
+    """Build a fresh index beside the old one and swap it in, or (`verify`) only compare the two.
+
+    While a mapping is held the old index is kept: the fresh one would lack its notes.
+    """
+    session.config.require_vault()
+    with file_lock(session.reconciler.lock_path(), wait_s=LOCK_WAIT_S, what="writing to the index"):
+        current = _reconciled(session) if not verify else None
+        held = session.state.held()
+        if held and not verify and current is not None:
+            names = ", ".join(f"{item.vault}:{item.folder}" for item in held)
+            return RebuildResult(
+                False,
+                digest.stored_digest(session.connection()),
+                reconciled=current,
+                kept_old=f"the old index is kept, since notes are missing for now: {names}",
+            )
+        with _Beside(session) as fresh:
+            built = Reconciler(session.config, _Frozen(session.state.path), fresh).run_locked(work=session.work)
+            new_digest = digest.stored_digest(fresh.connection())
+            if verify:
+                return RebuildResult(True, new_digest, _differences(session, fresh, new_digest))
+            session.database.replace_with(fresh)
+            return RebuildResult(False, new_digest, reconciled=built)
+
+
+def _reconciled(session: Session) -> ReconcileResult:
+    """Reconcile the old index first, so that guards are judged; a damaged one is given up."""
+    try:
+        return session.reconciler.run_locked(work=session.work)
+    except sqlite3.DatabaseError as error:
+        session.database.discard(str(error))
+        return session.reconciler.run_locked(work=session.work)
+
+
+class _Frozen(StateStore):
+    """state.db as a rebuild sees it: what it keeps is read, and nothing of the rebuild is recorded."""
+
+    def record(self, identities: Iterable[IdentityChange], times: Iterable[FirstSeen]) -> None:
+        """Keep nothing."""
+
+    def set_held(self, vaults: Iterable[str], held: Iterable[Held]) -> None:
+        """Keep nothing."""
+
+    def record_run(self, at: str, summary: dict[str, object], events: Iterable[Finding]) -> None:
+        """Keep nothing."""
+
+
+def _differences(session: Session, fresh: IndexDatabase, new_digest: str) -> list[str]:
+    """Compare the home's index with a fresh one: digests, rows, postings."""
+    found: list[str] = []
+    try:
+        connection = session.connection()
+        if digest.stored_digest(connection) != new_digest:
+            found.append("the digest differs from that of a fresh index")
+        if digest.summed_digest(connection) != digest.stored_digest(connection):
+            found.append("the rows do not add up to the stored digest")
+        found += _row_differences(connection, fresh.connection())
+        broken = session.database.engine.check(connection)
+        if broken:
+            found.append(f"the full-text table is damaged: {broken}")
+        elif _postings(connection) != _postings(fresh.connection()):
+            found.append("the full-text postings differ from those of a fresh index")
+    except (sqlite3.DatabaseError, VaultmemError) as error:
+        found.append(f"the index can't be read: {error}")
+    return found
+
+
+_NOTE_ROWS = "SELECT f.vault || ':' || f.raw_path, n.note_digest FROM note n JOIN file f ON f.id = n.id"
+_LINK_ROWS = "SELECT f.vault || ':' || f.raw_path, d.digest FROM source_digest d JOIN file f ON f.id = d.file_id"
+
+
+def _row_differences(old: sqlite3.Connection, new: sqlite3.Connection, most: int = 10) -> list[str]:
+    found: list[str] = []
+    for what, sql in (("note", _NOTE_ROWS), ("links", _LINK_ROWS)):
+        before, after = dict(old.execute(sql).fetchall()), dict(new.execute(sql).fetchall())
+        differing = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+        found += [f"{what} differ: {path}" for path in differing[:most]]
+        if len(differing) > most:
+            found.append(f"{what} differ: {len(differing) - most} more")
+    return found
+
+
+def _postings(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """Return a summary of all postings that does not depend on row ids: terms with their counts by note path."""
+    connection.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.terms USING fts5vocab(main, fts, instance)")
+    sql = (
+        "SELECT t.term, count(*), sum((t.offset + 1) * (n.number % 1000003)) FROM temp.terms t JOIN "
+        "(SELECT id, row_number() OVER (ORDER BY vault, path, uid) AS number FROM note) n ON n.id = t.doc "
+        "GROUP BY t.term, t.col ORDER BY t.term, t.col"
+    )
+    rows = connection.execute(sql).fetchall()
+    connection.execute("DROP TABLE temp.terms")
+    return rows

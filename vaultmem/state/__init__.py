@@ -1,0 +1,1 @@
+"""state.db: what no rebuild can restore."""

@@ -1,0 +1,1 @@
+"""Vault files to index: scan, plan, reconcile, freshness, watch."""

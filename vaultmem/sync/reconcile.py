@@ -1,0 +1,321 @@
+"""Drive scan, plan and apply: the one place where the index is made equal to the files.
+
+Order of a run: writer's lock, scan, guards (a missing file is not yet a deletion), read what
+changed, plan, state.db, index. A run that is killed anywhere leaves the old index or the new one,
+and the next run completes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from vaultmem.clock import iso, now
+from vaultmem.config import Config
+from vaultmem.config_rules import VaultConfig
+from vaultmem.fs import file_lock
+from vaultmem.index.database import IndexDatabase
+from vaultmem.index.queries import IndexView, known_signatures, known_signatures_at
+from vaultmem.index.schema import read_meta
+from vaultmem.model import Finding
+from vaultmem.notes.findings import finding
+from vaultmem.operations import FileFacts, KnownFile, Plan
+from vaultmem.state.store import Held, StateStore
+from vaultmem.sync.collisions import Rules
+from vaultmem.sync.guards import RemovalGuard
+from vaultmem.sync.plan import plan_changes
+from vaultmem.sync.scan import VaultScan, scan_paths, scan_vault
+from vaultmem.text.tokens import STREAM_VERSION
+
+LOCK_WAIT_S = 30.0
+
+
+@dataclass(slots=True)
+class ReconcileResult:
+    """What a run did; the fields are those of `vaultmem.reconcile/1` (design.md §8)."""
+
+    generation: int = 0
+    scanned: int = 0
+    unchanged: int = 0
+    added: int = 0
+    changed: int = 0
+    moved: int = 0
+    removed: int = 0
+    held: int = 0
+    quarantined: int = 0
+    links: int = 0
+    edges: int = 0
+    findings: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    applied: bool = True
+    operations: list[dict[str, str]] = field(default_factory=list)
+    held_mappings: list[Held] = field(default_factory=list)
+    events: list[Finding] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Work:
+    """Progress of a run as a face may show it: a phase's name, how much is done, how much there is."""
+
+    report: Callable[[str, int, int], None] = lambda phase, done, total: None
+
+
+def config_fingerprint(config: Config) -> str:
+    """Return a hash of all that decides what files mean; a change makes every file be read again."""
+    parts = [
+        [
+            v.id,
+            v.root,
+            v.managed_folder,
+            v.exclude,
+            v.secret_allow,
+            v.secret_gate,
+            v.allow_hardlinks,
+            v.obsidian_excludes,
+            v.max_note_bytes,
+            v.max_notes,
+            v.max_frontmatter_bytes,
+            v.max_total_bytes,
+            [[m.folder, m.scope, m.scope_id, m.index] for m in v.mappings],
+            _app_json(v),
+        ]
+        for v in config.vaults
+    ]
+    text = json.dumps([parts, STREAM_VERSION], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _app_json(vault: VaultConfig) -> list[str]:
+    from vaultmem.fs import open_root
+    from vaultmem.sync.scan import obsidian_filters
+
+    try:
+        fd = open_root(vault.root)
+    except OSError:
+        return []
+    try:
+        return list(obsidian_filters(fd))
+    finally:
+        os.close(fd)
+
+
+def rules_of(config: Config) -> Rules:
+    """Return what planning must know of the configuration.
+
+    The first mapping of a binding hashes the path below the mapping, later ones `vault/path`
+    (design.md §3), so that two mappings of one binding never give one key.
+    """
+    rel_of: dict[tuple[str, int], tuple[str, str]] = {}
+    managed: list[tuple[str, str, str, str | None]] = []
+    first: set[tuple[str, str | None]] = set()
+    for vault in config.vaults:
+        for position, mapping in enumerate(vault.mappings):
+            prefix = "" if mapping.folder == "." else mapping.folder + "/"
+            if (mapping.scope, mapping.scope_id) in first:
+                rel_of[vault.id, position] = ("", f"{vault.id}/")
+            else:
+                rel_of[vault.id, position] = (prefix, "")
+                first.add((mapping.scope, mapping.scope_id))
+            if mapping.writable:
+                managed.append((vault.id, mapping.folder, mapping.scope, mapping.scope_id))
+    return Rules(rel_of, managed_patterns=tuple(managed))
+
+
+class Reconciler:
+    """Makes one home's index equal to its files."""
+
+    def __init__(self, config: Config, state: StateStore, database: IndexDatabase) -> None:
+        self.config = config
+        self.state = state
+        self.database = database
+
+    def lock_path(self) -> str:
+        """Return the path of the writer's lock."""
+        return os.path.join(self.config.home, "locks", "writer.lock")
+
+    def run(
+        self,
+        *,
+        dry_run: bool = False,
+        full: bool = False,
+        accept_removals: bool = False,
+        only: Mapping[str, Collection[str]] | None = None,
+        work: Work | None = None,
+        wait_s: float = LOCK_WAIT_S,
+    ) -> ReconcileResult:
+        """Reconcile all vaults, or only these vault-relative paths by vault, and return what was done.
+
+        Raises LockBusy, IndexUnavailable, StateUnavailable.
+        """
+        with file_lock(self.lock_path(), wait_s=wait_s, what="writing to the index"):
+            return self.run_locked(
+                dry_run=dry_run, full=full, accept_removals=accept_removals, only=only, work=work or Work()
+            )
+
+    def run_locked(
+        self,
+        *,
+        dry_run: bool = False,
+        full: bool = False,
+        accept_removals: bool = False,
+        only: Mapping[str, Collection[str]] | None = None,
+        work: Work | None = None,
+    ) -> ReconcileResult:
+        """The same, for a caller that holds the writer's lock."""
+        started = time.monotonic()
+        work = work or Work()
+        connection = self.database.connection()
+        fingerprint = config_fingerprint(self.config)
+        full = full or read_meta(connection, "config") != fingerprint
+        only = {} if full and not dry_run else only  # what files mean has changed: all must be read
+        scans = self._scan_only(only) if only else self._scan(full)
+        held, gone = RemovalGuard(self.config, self.state, connection).judge(scans, accept_removals)
+        result = ReconcileResult(scanned=sum(scan.files for scan in scans))
+        result.held_mappings, result.held = held, sum(item.notes for item in held)
+        candidates = sum(len(scan.changed) for scan in scans)
+        plan = Plan()
+        meta = {"config": fingerprint} if not only else {}
+        if candidates or gone:
+            plan = self._plan_and_apply(scans, gone, meta, dry_run, work, result, write_findings=not only)
+        elif not dry_run:
+            self._write_findings_only(scans, meta, write_findings=not only)
+        self._fill(result, plan, candidates)
+        result.events = list(plan.events)
+        if not dry_run:
+            self._record(scans, plan, result, held, partial=bool(only))
+        result.applied = not dry_run
+        result.seconds = round(time.monotonic() - started, 3)
+        return result
+
+    # -- scan and guards ------------------------------------------------------------------------
+
+    def _scan(self, full: bool) -> list[VaultScan]:
+        connection = self.database.connection()
+        scans = []
+        for vault in self.config.vaults:
+            known = known_signatures(connection, vault.id)
+            scans.append(scan_vault(vault, dict.fromkeys(known) if full else known))
+        return scans
+
+    def _scan_only(self, only: Mapping[str, Collection[str]]) -> list[VaultScan]:
+        connection = self.database.connection()
+        return [
+            scan_paths(vault, known_signatures_at(connection, vault.id, only.get(vault.id, ())), only.get(vault.id, ()))
+            for vault in self.config.vaults
+        ]
+
+    # -- plan and apply -------------------------------------------------------------------------
+
+    def _plan_and_apply(
+        self,
+        scans: Sequence[VaultScan],
+        gone: list[KnownFile],
+        meta: dict[str, str],
+        dry_run: bool,
+        work: Work,
+        result: ReconcileResult,
+        *,
+        write_findings: bool,
+    ) -> Plan:
+        # the parser is imported only when there is something to parse: start-up of commands counts
+        from vaultmem.index.apply import Applier
+        from vaultmem.sync.facts import FactsReader, ParsedStore
+
+        total = sum(len(scan.changed) for scan in scans)
+        store = ParsedStore(total)
+        try:
+            facts: list[FileFacts] = []
+            done = 0
+
+            def parsed_one(count: int) -> None:
+                nonlocal done
+                done += count
+                work.report("reading", done, total)
+
+            for vault, scan in zip(self.config.vaults, scans, strict=True):
+                if scan.changed:
+                    reader = FactsReader(vault, store)
+                    try:
+                        facts += reader.read_all(scan.changed, parsed_one)
+                    finally:
+                        reader.close()
+            connection = self.database.connection()
+            plan = plan_changes(facts, gone, IndexView(connection), self.state, rules_of(self.config))
+            if dry_run:
+                result.operations = plan.operations()
+                return plan
+            self.state.record(plan.identities, plan.first_seen)
+            applied = 0
+
+            def applied_one(count: int) -> None:
+                nonlocal applied
+                applied += count
+                work.report("indexing", applied, 2 * len(plan.puts))
+
+            findings = {scan.vault: scan.findings for scan in scans} if write_findings else {}
+            Applier(connection, self.database.engine, store.get).apply(plan, findings, meta, applied_one)
+            return plan
+        finally:
+            store.close()
+
+    def _write_findings_only(self, scans: Sequence[VaultScan], meta: dict[str, str], *, write_findings: bool) -> None:
+        """Keep the scan's findings where nothing else changed; writes only if they did."""
+        connection = self.database.connection()
+        changed = {
+            scan.vault: scan.findings
+            for scan in scans
+            if write_findings and scan.reachable and not self._same_findings(scan)
+        }
+        if not changed and all(read_meta(connection, key) == value for key, value in meta.items()):
+            return
+        from vaultmem.index.apply import Applier, no_notes
+
+        Applier(connection, self.database.engine, no_notes).apply(Plan(), changed, meta)
+
+    def _same_findings(self, scan: VaultScan) -> bool:
+        sql = "SELECT path, code, severity, line, message FROM finding WHERE file_id IS NULL AND vault = ?"
+        old = sorted(tuple(row) for row in self.database.connection().execute(sql, (scan.vault,)))
+        return old == sorted((f.path, f.code, f.severity, f.line, f.message) for f in scan.findings)
+
+    # -- result ---------------------------------------------------------------------------------
+
+    def _fill(self, result: ReconcileResult, plan: Plan, candidates: int) -> None:
+        kinds = Counter(put.kind for put in plan.puts if put.facts.file.kind != "other")
+        result.added, result.changed, result.moved = kinds["added"], kinds["changed"], kinds["moved"]
+        result.removed = sum(1 for drop in plan.drops if drop.file.kind != "other")
+        result.unchanged = max(0, result.scanned - len(plan.puts))
+        connection = self.database.connection()
+        result.generation = int(read_meta(connection, "generation", "0"))
+        result.quarantined = _count(connection, "SELECT count(*) FROM note WHERE quarantine <> ''")
+        result.links = int(read_meta(connection, "links", "0"))
+        result.edges = int(read_meta(connection, "edges", "0"))
+        counts = {"error": 0, "warn": 0, "info": 0}
+        for severity, number in connection.execute("SELECT severity, count(*) FROM finding GROUP BY severity"):
+            counts[severity] += number
+        for item in (*plan.events, *(finding(h.code, "", 0, "") for h in result.held_mappings)):
+            counts[item.severity] += 1
+        result.findings = counts
+
+    def _record(
+        self, scans: Sequence[VaultScan], plan: Plan, result: ReconcileResult, held: list[Held], *, partial: bool
+    ) -> None:
+        if not partial:
+            self.state.set_held([scan.vault for scan in scans], held)
+        if plan.puts or plan.drops or plan.events:
+            summary: dict[str, object] = {
+                "added": result.added,
+                "changed": result.changed,
+                "moved": result.moved,
+                "removed": result.removed,
+            }
+            self.state.record_run(iso(now()), summary, [replace(e, vault=e.vault or "") for e in plan.events])
+
+
+def _count(connection: sqlite3.Connection, sql: str) -> int:
+    return int(connection.execute(sql).fetchone()[0])

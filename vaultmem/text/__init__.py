@@ -1,0 +1,1 @@
+"""Text to terms and snippets, for documents and queries alike."""

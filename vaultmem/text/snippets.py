@@ -1,0 +1,55 @@
+"""Snippets: the part of a note's text that holds most of what was asked for."""
+
+from __future__ import annotations
+
+import re
+
+from vaultmem.text.tokens import Query, inflections
+
+SNIPPET_CHARS = 200
+_BLANKS = re.compile(r"\s+")
+
+
+def make_snippet(body: str, query: Query, size: int = SNIPPET_CHARS) -> str:
+    """Return about `size` characters of one line of `body` around the query's words.
+
+    Blanks are folded; a cut is marked by `…`. Without a match the text's start is taken.
+    """
+    start = _best_start(body, query, size)
+    begin = max(0, start - size // 4)
+    while begin > 0 and begin < start and not body[begin - 1].isspace():
+        begin += 1
+    piece = _BLANKS.sub(" ", body[begin : begin + size * 2]).strip()
+    cut = piece[:size].rstrip()
+    if len(piece) > size and " " in cut and not piece[size].isspace():
+        cut = cut[: cut.rfind(" ")] or cut
+    before = "…" if begin > 0 else ""
+    after = "…" if len(cut) < len(piece) or begin + size * 2 < len(body) else ""
+    return before + cut + after
+
+
+def _best_start(body: str, query: Query, size: int) -> int:
+    """Return the offset where a window of `size` holds most different words of the query."""
+    if not query.words:
+        return 0
+    lower = body.lower()
+    places: list[tuple[int, str]] = []
+    for word in query.words:
+        for form in (word, *inflections(word)[:12]):
+            at = lower.find(form)
+            for _ in range(8):
+                if at < 0:
+                    break
+                places.append((at, word))
+                at = lower.find(form, at + 1)
+            if places and places[-1][1] == word:
+                break
+    if not places:
+        return 0
+    places.sort()
+    best, best_count = places[0][0], 0
+    for position, (start, _) in enumerate(places):
+        count = len({word for at, word in places[position : position + 32] if at < start + size})
+        if count > best_count:
+            best, best_count = start, count
+    return best
