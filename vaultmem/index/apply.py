@@ -11,8 +11,6 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vaultmem.clock import iso as iso_text
-from vaultmem.clock import iso_from_ns, parse_time
 from vaultmem.index import digest
 from vaultmem.index.links import LinkWriter
 from vaultmem.index.queries import chunked
@@ -22,6 +20,8 @@ from vaultmem.model import Finding, ParsedNote
 from vaultmem.notes.wikilinks import fold
 from vaultmem.operations import Drop, FileFacts, Mark, Plan, Put
 from vaultmem.text.tokens import document_stream
+from vaultmem.times import iso as iso_text
+from vaultmem.times import iso_from_ns, parse_time
 
 MANY_LINKS = 1_000
 """From so many sources on, all names are read at once instead of one by one."""
@@ -148,7 +148,7 @@ class Applier:
 
     def _remove_note(self, note_id: int) -> None:
         row = self.connection.execute(
-            f"SELECT searchable, note_digest, {_STREAM_COLUMNS} FROM note WHERE id = ?", (note_id,)
+            f"SELECT searchable, note_digest, {STREAM_COLUMNS} FROM note WHERE id = ?", (note_id,)
         ).fetchone()
         if row is None:
             return
@@ -182,7 +182,7 @@ class Applier:
         self.connection.execute(_NOTE_INSERT, tuple(values[name] for name in _NOTE_FIELDS))
         if values["searchable"]:
             self.engine.add(self.connection, note_id, columns)
-            folded = {(fold(alias), note_id, vault) for alias in aliases}
+            folded = {(vault, fold(alias), note_id) for alias in aliases}
             nested = {(parent, note_id) for tag in tags for parent in _with_parents(tag)}
             if folded:
                 self.connection.executemany("INSERT INTO alias VALUES (?,?,?)", sorted(folded))
@@ -272,7 +272,7 @@ _NOTE_FIELDS = (
     "body",
 )
 _STREAM_FIELDS = ("title", "path", "aliases", "key", "tags", "headings", "body")
-_STREAM_COLUMNS = ", ".join(_STREAM_FIELDS)
+STREAM_COLUMNS = ", ".join(_STREAM_FIELDS)
 _NOT_IN_DIGEST = frozenset(("id", "body", "note_digest", "token_estimate", "searchable"))
 
 

@@ -58,7 +58,7 @@ CREATE INDEX note_key ON note (key, scope, scope_id);
 CREATE INDEX note_binding ON note (scope, scope_id, updated_at);
 CREATE INDEX note_hash ON note (content_hash);
 
-CREATE TABLE alias (folded TEXT NOT NULL, note_id INTEGER NOT NULL, vault TEXT NOT NULL,
+CREATE TABLE alias (vault TEXT NOT NULL, folded TEXT NOT NULL, note_id INTEGER NOT NULL,
     PRIMARY KEY (vault, folded, note_id)) WITHOUT ROWID;
 CREATE INDEX alias_note ON alias (note_id);
 

@@ -179,7 +179,6 @@ KINDS: dict[str, FindingKind] = {
         quarantines=True,
     ),
     "non_regular_file_refused": FindingKind("warn", "A pipe, socket or device is never opened.", "Remove it.", _STATUS),
-    "path_escapes_root": FindingKind("warn", "A path leads out of the vault and is skipped.", "Remove it.", _STATUS),
     "path_case_collision": FindingKind(
         "error",
         "Two paths differ in letter case or Unicode form only; on most systems they are one file.",
@@ -296,12 +295,6 @@ KINDS: dict[str, FindingKind] = {
         "Give the note a `cao.key` before moving it.",
         "vaultmem findings",
         lasting=False,
-    ),
-    "deindexed_retained": FindingKind(
-        "warn",
-        "A note was forgotten, and a note with that identity is (still) there; it stays out of every view.",
-        "Bring it back if it was not meant.",
-        "vaultmem restore KEY",
     ),
 }
 

@@ -11,6 +11,7 @@ from vaultmem.errors import VaultmemError
 from vaultmem.fs import file_lock
 from vaultmem.index import digest
 from vaultmem.index.database import TEMPORARY_SUFFIX, IndexDatabase
+from vaultmem.index.postings import posting_summary
 from vaultmem.index.schema import remove_index_files
 from vaultmem.model import Finding
 from vaultmem.operations import FirstSeen, IdentityChange
@@ -158,7 +159,7 @@ def _differences(session: Session, fresh: IndexDatabase, new_digest: str) -> lis
         broken = session.database.engine.check(connection)
         if broken:
             found.append(f"the full-text table is damaged: {broken}")
-        elif _postings(connection) != _postings(fresh.connection()):
+        elif posting_summary(connection) != posting_summary(fresh.connection()):
             found.append("the full-text postings differ from those of a fresh index")
     except (sqlite3.DatabaseError, VaultmemError) as error:
         found.append(f"the index can't be read: {error}")
@@ -178,16 +179,3 @@ def _row_differences(old: sqlite3.Connection, new: sqlite3.Connection, most: int
         if len(differing) > most:
             found.append(f"{what} differ: {len(differing) - most} more")
     return found
-
-
-def _postings(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    """Return a summary of all postings that does not depend on row ids: terms with their counts by note path."""
-    connection.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.terms USING fts5vocab(main, fts, instance)")
-    sql = (
-        "SELECT t.term, count(*), sum((t.offset + 1) * (n.number % 1000003)) FROM temp.terms t JOIN "
-        "(SELECT id, row_number() OVER (ORDER BY vault, path, uid) AS number FROM note) n ON n.id = t.doc "
-        "GROUP BY t.term, t.col ORDER BY t.term, t.col"
-    )
-    rows = connection.execute(sql).fetchall()
-    connection.execute("DROP TABLE temp.terms")
-    return rows

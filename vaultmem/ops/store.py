@@ -11,7 +11,7 @@ import re
 import sqlite3
 from dataclasses import dataclass
 
-from vaultmem.clock import iso, now
+from vaultmem.clock import now
 from vaultmem.config_rules import WILDCARD, MappingConfig, VaultConfig
 from vaultmem.errors import (
     MemoryPartialWriteError,
@@ -32,6 +32,7 @@ from vaultmem.ops.session import Session
 from vaultmem.scopes import resolve_binding
 from vaultmem.secrets import find_secret
 from vaultmem.sync.exclude import PathFilter
+from vaultmem.times import iso
 from vaultmem.write import write_note
 
 MAX_CONTENT_CHARS = 100_000

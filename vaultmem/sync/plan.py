@@ -202,11 +202,14 @@ class _Planner:
                 if old is not None and old.binding is not None:
                     self._forget_identity(old)
                 same = old is not None and old.binding is None and self._same(fact, old)
+                if old is not None and same:
+                    self.leaving.discard(old.id)
                 (touched if same else puts).append(self._put(fact, old, origin))
                 continue
             put = self._put(fact, old, origin)
             if old is not None and self._same(fact, old):
                 self._remember(put)
+                self.leaving.discard(old.id)
                 touched.append(Put(fact, old.id, put.rel, old.key, old.quarantine, put.seen_ns, kind="touched"))
                 continue
             key = fact.claimed_key or self._kept_key(put, old, origin)

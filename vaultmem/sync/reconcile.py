@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from vaultmem.clock import iso, now
+from vaultmem.clock import now
 from vaultmem.config import Config
 from vaultmem.config_rules import VaultConfig
 from vaultmem.fs import file_lock
@@ -32,6 +32,7 @@ from vaultmem.sync.guards import RemovalGuard
 from vaultmem.sync.plan import plan_changes
 from vaultmem.sync.scan import VaultScan, scan_paths, scan_vault
 from vaultmem.text.tokens import STREAM_VERSION
+from vaultmem.times import iso
 
 LOCK_WAIT_S = 30.0
 

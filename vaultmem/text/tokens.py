@@ -117,7 +117,8 @@ def fold_word(word: str) -> str:
     if word.isascii() or _CJK_RUN.search(word):
         return word
     plain = unicodedata.normalize("NFKD", word.translate(_FOLDS))
-    return "".join(char for char in plain if not unicodedata.combining(char)).lower() or word
+    folded = "".join(char for char in plain if not unicodedata.combining(char)).lower()
+    return folded if _WORD.fullmatch(folded) else word
 
 
 def _camel_parts(text: str) -> list[str]:
@@ -126,7 +127,9 @@ def _camel_parts(text: str) -> list[str]:
     end = 0
     for match in _CAPITAL.finditer(text):
         at = match.start()
-        if at < end or not at or not text[at - 1].isalnum() or text[at - 1].isupper():
+        if at < end or not at or not text[at - 1].isalnum():
+            continue
+        if text[at - 1].isupper() and not text[at + 1 : at + 2].islower():
             continue
         start = at - 1
         while start > end and text[start - 1].isalnum() and at - start < _MAX_CAMEL:
@@ -205,6 +208,9 @@ def _forms(token: str) -> Clause:
 
 
 _VOWELS = frozenset("aeiou")
+_NOT_INFLECTED = frozenset(
+    ("news", "series", "species", "lens", "always", "across", "perhaps", "basis", "analysis", "during", "something")
+)
 
 
 @lru_cache(maxsize=4_096)
@@ -214,7 +220,7 @@ def inflections(word: str) -> tuple[str, ...]:
     Light on purpose: forms that are no words cost a look-up and find nothing, while a stemmer
     conflates (university, universe). Words under 3 letters and words with digits have none.
     """
-    if len(word) < 3 or not word.isascii() or not word.isalpha():
+    if len(word) < 3 or not word.isascii() or not word.isalpha() or word in _NOT_INFLECTED:
         return ()
     bases = {word} | _bases(word)
     forms: set[str] = set()

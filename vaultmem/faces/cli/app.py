@@ -88,13 +88,11 @@ def main() -> None:
 
 
 def _unexpected(error: Exception) -> int:
-    import click
-
-    if isinstance(error, click.ClickException):
-        error.show()
-        return error.exit_code
-    if isinstance(error, click.exceptions.Exit):
-        return error.exit_code
+    show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
+    if isinstance(code, int):  # typer's own errors (usage, exit), whichever click it carries
+        if callable(show):
+            show()
+        return code
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         print(f"vaultmem: {where}{error.strerror or error}", file=sys.stderr)

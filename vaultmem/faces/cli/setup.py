@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
     """Add this group's commands."""
     app.command()(init)
     app.command()(demo)
+    app.command()(doctor)
 
 
 def init(
@@ -74,6 +75,24 @@ def demo(
     from vaultmem.faces.cli.demo import run_demo
 
     run_demo(keep)
+
+
+def doctor(context: typer.Context, format_: Format = "table") -> None:
+    """Run every check at once; exit 3 when something needs attention."""
+    from vaultmem.ops.doctor import doctor as run_checks
+
+    as_json = is_json(format_)
+    checks = run_checks(context.obj.home)
+    if as_json:
+        rows = [{"check": c.name, "ok": c.ok, "message": c.message, "fix": c.fix} for c in checks]
+        print_json({"schema": "vaultmem.doctor/1", "ok": all(c.ok for c in checks), "checks": rows})
+    else:
+        for check in checks:
+            print_line(f"{'ok  ' if check.ok else 'FIX '} {check.name}: {check.message}")
+            if check.fix:
+                print_line(f"     {check.fix}")
+    if not all(check.ok for check in checks):
+        raise typer.Exit(3)
 
 
 @config_app.command("path")

@@ -1,0 +1,140 @@
+"""The documents are true: commands exist and are described, blocks run, generated pages are current."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPOSITORY, World, run_cli
+from vaultmem.notes.findings import KINDS
+
+DOCS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+SOURCES = sorted((REPOSITORY / "vaultmem").rglob("*.py"))
+
+
+def command_paths() -> dict[tuple[str, ...], set[str]]:
+    """Return every command with its options, read off the real command line."""
+    import typer.main
+
+    from vaultmem.faces.cli.app import app
+
+    found: dict[tuple[str, ...], set[str]] = {}
+
+    def walk(command: object, path: tuple[str, ...]) -> None:
+        children = getattr(command, "commands", None)
+        if children:
+            for name, child in children.items():
+                walk(child, (*path, name))
+        else:
+            found[path] = {option for parameter in command.params for option in parameter.opts}  # type: ignore[attr-defined]
+
+    walk(typer.main.get_command(app), ())
+    return found
+
+
+COMMANDS = command_paths()
+MENTION = re.compile(r"vaultmem ((?:[a-z]+)(?: (?:show|export|path|check|parse|resolve))?)((?: \[?--[a-z-]+)*)")
+
+
+def mentioned(text: str) -> list[tuple[tuple[str, ...], str]]:
+    found = []
+    for match in MENTION.finditer(text):
+        words = tuple(match.group(1).split())
+        for length in (2, 1):
+            if words[:length] in COMMANDS:
+                found.append((words[:length], match.group(2)))
+                break
+        else:
+            found.append((words, match.group(2)))
+    return found
+
+
+def in_code(text: str) -> str:
+    return "\n".join(re.findall(r"`([^`\n]+)`", text) + re.findall(r"```\w*\n(.*?)```", text, re.DOTALL))
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_every_command_in_the_documents_exists(page: Path) -> None:
+    for path, options in mentioned(in_code(page.read_text(encoding="utf-8"))):
+        if path == ("graph",):
+            continue
+        assert path in COMMANDS, path
+        for option in re.findall(r"--[a-z-]+", options):
+            assert option in COMMANDS[path] | {"--home", "--read-only"}, (path, option)
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_is_described(path: tuple[str, ...]) -> None:
+    text = (REPOSITORY / "docs/commands.md").read_text(encoding="utf-8")
+    assert f"vaultmem {' '.join(path)}" in text
+    section = text
+    for option in COMMANDS[path] - {"--help", "-h", "-o", "--output"}:
+        if option.startswith("--"):
+            assert option in section or option in text, option
+
+
+def test_every_command_in_a_message_exists() -> None:
+    for source in SOURCES:
+        for text in re.findall(r'"(?:[^"\\\n]|\\.)*"', source.read_text(encoding="utf-8")):
+            for path, options in mentioned(text):
+                if "Run: vaultmem" in text or text.startswith('"vaultmem ') or "run: vaultmem" in text:
+                    assert path in COMMANDS, (source.name, text)
+                    for option in re.findall(r"--[a-z-]+", options):
+                        assert option in COMMANDS[path], (source.name, text)
+
+
+def test_every_next_step_of_a_finding_exists() -> None:
+    for code, kind in KINDS.items():
+        for path, options in mentioned(kind.next_step):
+            assert path in COMMANDS, code
+            assert all(option in COMMANDS[path] for option in re.findall(r"--[a-z-]+", options)), code
+
+
+def test_the_findings_page_is_current() -> None:
+    sys.path.insert(0, str(REPOSITORY / "docs"))
+    try:
+        from generate import findings_page
+    finally:
+        sys.path.pop(0)
+    assert (REPOSITORY / "docs/findings.md").read_text(encoding="utf-8") == findings_page()
+
+
+def test_ci_runs_what_the_readme_prints() -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    blocks = [block.strip() for block in re.findall(r"```bash\n(.*?)```", readme, re.DOTALL)]
+    assert (REPOSITORY / ".ci/run").read_text(encoding="utf-8").strip().splitlines()[-1] == blocks[1]
+    assert "pip install vaultmem" not in readme
+
+
+def test_the_quick_start_runs_as_it_stands(world: World) -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    block = re.findall(r"```bash\n(.*?)```", readme, re.DOTALL)[2]
+    world.write("queue.md", "# queue\nWe decided to run NATS as the queue.\n")
+    home = world.folder / "fresh"
+    for line in block.strip().splitlines():
+        words = shlex.split(line.replace("~/Notes", str(world.vault)))
+        done = run_cli(home, *words[1:])
+        assert done.code == 0, (line, done.err)
+    assert (world.vault / "Agent Memory/deploy-window.md").exists()
+
+
+def test_the_configuration_page_is_valid(tmp_path: Path) -> None:
+    from vaultmem.config_rules import check_document
+
+    page = (REPOSITORY / "docs/configuration.md").read_text(encoding="utf-8")
+    document = tomllib.loads(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0])
+    checked = check_document(document, str(tmp_path / "h"), "/home/other")
+    assert checked.problems == () and len(checked.vaults[0].mappings) == 3
+
+
+def test_the_changelog_names_this_version() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"## [{project['version']}]" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    done = subprocess.run([sys.executable, "-m", "vaultmem", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"vaultmem {project['version']}"

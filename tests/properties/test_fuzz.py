@@ -1,0 +1,108 @@
+"""Hostile notes and paths raise nothing, and take time in line with their size."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import REPOSITORY
+from vaultmem.notes.markdown import read_markdown
+from vaultmem.notes.parse import parse_canvas, parse_note
+from vaultmem.notes.prefilter import blank_inert
+from vaultmem.notes.resolve import resolve_path
+from vaultmem.sync.exclude import PathFilter
+
+REAL = [path.read_bytes() for path in sorted((REPOSITORY / "sample_vault").rglob("*.md"))]
+MARKUP = st.text(alphabet=st.sampled_from(list("[]()!#|^$`~<>%\\*_-=: \n\tabK1/.\"'&{}")), max_size=120)
+
+
+@settings(max_examples=1_500)
+@given(st.one_of(st.text(max_size=200), MARKUP))
+def test_any_text_is_a_note(text: str) -> None:
+    note = parse_note(text.encode("utf-8", "surrogatepass"), "n.md")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
+    assert all(0 <= link.line <= lines for link in note.links)
+    assert all(1 <= heading.line <= lines for heading in note.headings)
+
+
+@settings(max_examples=1_500)
+@given(st.sampled_from(REAL), st.lists(st.tuples(st.integers(0, 5_000), st.binary(max_size=4)), max_size=6))
+def test_any_mutation_of_a_real_note_is_a_note(data: bytes, changes: list[tuple[int, bytes]]) -> None:
+    for place, piece in changes:
+        at = place % (len(data) + 1)
+        data = data[:at] + piece + data[at + len(piece) :]
+    parse_note(data, "n.md")
+
+
+@settings(max_examples=800)
+@given(MARKUP, MARKUP, MARKUP)
+def test_the_prefilter_changes_nothing(one: str, two: str, three: str) -> None:
+    filler = (
+        "Plain words that hold nothing at all, one after the other, until there are enough of them to be skipped.\n"
+    )
+    body = f"{filler}\n{one}\n\n{filler}{filler}\n{two}\n\n- {filler}\n  {three}\n\n{filler}"
+    from unittest import mock
+
+    with mock.patch("vaultmem.notes.markdown.blank_inert", lambda text: text):
+        plain = read_markdown(body)
+    assert read_markdown(body) == plain
+    assert blank_inert(body).count("\n") == body.count("\n")
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_canvas(data: bytes) -> None:
+    parse_canvas(data)
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_no_path_leads_out(path: str, source: str) -> None:
+    files = ["a/Note.md", "Note.md"]
+    found = resolve_path(path, source or "x.md", lambda name: [f for f in files if f.lower().endswith(name)])
+    assert found.target is None or found.target in files or not path
+
+
+@given(st.lists(st.text(min_size=1, max_size=12), max_size=4), st.text(min_size=1, max_size=30))
+def test_any_pattern_is_a_filter(patterns: list[str], path: str) -> None:
+    PathFilter(patterns).matches(path)
+
+
+BOMBS = {
+    "brackets": "[",
+    "double brackets": "[[",
+    "link openers": "[a](",
+    "stars": "*a _b ",
+    "ticks": "`a``b```c",
+    "dollars": "$a ",
+    "angles": "<a ",
+    "comments": "<!-- ",
+    "quotes": "> ",
+    "images": "![",
+    "closers": "]]",
+    "pipes": "|a|b\n",
+    "hashes": "#a#b ",
+    "lists": "- ",
+    "escapes": "\\[",
+    "urls": "http://",
+    "braces": "{{",
+    "fences": "```\n",
+    "math": "$$\n",
+    "titles": '[a](b "',
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_time_follows_the_size(name: str) -> None:
+    def seconds(size: int) -> float:
+        text = (BOMBS[name] * (size // len(BOMBS[name]) + 1))[:size]
+        best = 60.0
+        for _ in range(2):
+            start = time.process_time()
+            read_markdown(text)
+            best = min(best, time.process_time() - start)
+        return best
+
+    small, large = seconds(20_000), seconds(80_000)
+    assert large < max(0.5, small * 10), f"{small:.3f} s for 20 kB, {large:.3f} s for 80 kB"

@@ -1,0 +1,229 @@
+"""After any sequence of edits the incremental index equals a fresh one, in digest and in answers.
+
+A Hypothesis machine over real files; `VAULTMEM_TEST_PROFILE=long` runs ten thousand sequences.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import unicodedata
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from tests.conftest import World
+from vaultmem.index import digest
+from vaultmem.ops.recall import RecallRequest
+from vaultmem.ops.session import Session
+from vaultmem.ops.status import _Beside, _differences, _Frozen
+from vaultmem.sync.reconcile import Reconciler
+
+NAMES = ["Alpha", "alpha", "Beta", "Gamma note", "Ünï", "Delta.v1"]
+FOLDERS = ["", "one/", "one/deep/", "two/", "Agent Memory/"]
+PATHS = [folder + name + ".md" for folder in FOLDERS for name in NAMES]
+KEYS = ["k-one", "k-two"]
+WORDS = ["heron", "egret", "pump", "belt", "oil"]
+LONG = "The pump needs oil every forty hours, and a new belt each spring; the manual is in the shed. "
+
+paths = st.sampled_from(PATHS)
+links = st.sampled_from(
+    [
+        "[[Alpha]]",
+        "[[alpha]]",
+        "[[Beta#Part]]",
+        "[[one/Beta]]",
+        "[[Nick]]",
+        "[[Gamma note|g]]",
+        "![[Ünï#^blk]]",
+        "[[Nowhere]]",
+        "[x](Delta.v1.md)",
+        "[[#Part]]",
+        "[[pic.png]]",
+    ]
+)
+
+
+@st.composite
+def notes(draw: st.DrawFn) -> str:
+    lines: list[str] = []
+    head: list[str] = []
+    if draw(st.booleans()):
+        if draw(st.booleans()):
+            head.append("aliases: [Nick]")
+        if draw(st.booleans()):
+            head.append(f"tags: [{draw(st.sampled_from(['a', 'a/b', 'c']))}]")
+        if draw(st.integers(0, 3)) == 0:
+            head += ["cao:", f"  key: {draw(st.sampled_from(KEYS))}"]
+            if draw(st.booleans()):
+                target = draw(st.sampled_from([*KEYS, '"[[Alpha]]"', '"[[Beta]]"']))
+                head += [
+                    "  links:",
+                    f"    - to: {target}",
+                    f"      type: {draw(st.sampled_from(['relates_to', 'supersedes']))}",
+                ]
+        if draw(st.integers(0, 9)) == 0:
+            head.append("broken: [")
+        lines += ["---", *head, "---"]
+    lines.append(draw(st.sampled_from(["# Title", "## Part", "text", "text ^blk"])))
+    lines.append(" ".join(draw(st.lists(st.sampled_from(WORDS), max_size=4))))
+    lines += draw(st.lists(links, max_size=3))
+    if draw(st.booleans()):
+        lines.append(LONG + draw(st.sampled_from(WORDS)))
+    if draw(st.integers(0, 12)) == 0:
+        lines.append("password: hunter2hunter")
+    return "\n".join(lines) + "\n"
+
+
+class VaultMachine(RuleBasedStateMachine):
+    """Edits a vault as people and sync tools do, and reconciles at odd moments."""
+
+    @initialize()
+    def start(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="vaultmem-test-"))
+        self.world = World(self.folder)
+        self.vault = self.world.vault
+        self.config = self.world.open().config
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            self.check()
+            shutil.rmtree(self.folder)
+
+    def existing(self) -> list[str]:
+        return sorted(path.relative_to(self.vault).as_posix() for path in self.vault.rglob("*.md") if path.is_file())
+
+    def pick(self, number: int) -> str | None:
+        found = self.existing()
+        return found[number % len(found)] if found else None
+
+    @rule(path=paths, text=notes())
+    def write(self, path: str, text: str) -> None:
+        self.world.write(path, text)
+
+    @rule(number=st.integers(0, 99), extra=st.sampled_from(["heron\n", "[[Alpha]]\n", "## Part\n", "x ^blk\n"]))
+    def append(self, number: int, extra: str) -> None:
+        path = self.pick(number)
+        if path:
+            with (self.vault / path).open("a", encoding="utf-8") as file:
+                file.write(extra)
+
+    @rule(number=st.integers(0, 99))
+    def same_size_same_time(self, number: int) -> None:
+        path = self.pick(number)
+        if path:
+            target = self.vault / path
+            stamp, data = target.stat(), target.read_bytes()
+            target.write_bytes(
+                data.replace(b"heron", b"egret") if b"heron" in data else data.replace(b"egret", b"heron")
+            )
+            os.utime(target, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+
+    @rule(number=st.integers(0, 99), seconds=st.integers(1, 2_000_000_000))
+    def touch(self, number: int, seconds: int) -> None:
+        path = self.pick(number)
+        if path:
+            os.utime(self.vault / path, (seconds, seconds))
+
+    @rule(number=st.integers(0, 99))
+    def delete(self, number: int) -> None:
+        path = self.pick(number)
+        if path:
+            (self.vault / path).unlink()
+
+    @rule(number=st.integers(0, 99), to=paths)
+    def rename(self, number: int, to: str) -> None:
+        path = self.pick(number)
+        if path and not (self.vault / to).exists():
+            (self.vault / to).parent.mkdir(parents=True, exist_ok=True)
+            (self.vault / path).rename(self.vault / to)
+
+    @rule(one=st.integers(0, 99), other=st.integers(0, 99))
+    def swap(self, one: int, other: int) -> None:
+        first, second = self.pick(one), self.pick(other)
+        if first and second and first != second:
+            (self.vault / first).rename(self.folder / "swap")
+            (self.vault / second).rename(self.vault / first)
+            (self.folder / "swap").rename(self.vault / second)
+
+    @rule(number=st.integers(0, 99), to=paths)
+    def copy(self, number: int, to: str) -> None:
+        path = self.pick(number)
+        if path and not (self.vault / to).exists():
+            (self.vault / to).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self.vault / path, self.vault / to)
+
+    @rule(number=st.integers(0, 99))
+    def flip_unicode_form(self, number: int) -> None:
+        path = self.pick(number)
+        if path:
+            other = "NFD" if unicodedata.is_normalized("NFC", path) else "NFC"
+            target = self.vault / unicodedata.normalize(other, path)
+            if not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                (self.vault / path).rename(target)
+
+    @rule(source=st.sampled_from(["one", "two", "one/deep"]), to=st.sampled_from(["three", "two/inner", "one"]))
+    def move_folder(self, source: str, to: str) -> None:
+        old, new = self.vault / source, self.vault / to
+        if old.is_dir() and not new.exists() and not to.startswith(source + "/"):
+            new.parent.mkdir(parents=True, exist_ok=True)
+            old.rename(new)
+
+    @rule(exclude=st.sampled_from(["", 'exclude = ["two/**"]', 'exclude = ["alpha.md"]']))
+    def configure(self, exclude: str) -> None:
+        self.world.configure(top=exclude)
+        self.config = self.world.open().config
+
+    @rule(filters=st.sampled_from(["[]", '["one/"]']))
+    def obsidian_setting(self, filters: str) -> None:
+        self.world.write(".obsidian/app.json", f'{{"userIgnoreFilters": {filters}}}')
+
+    @rule(present=st.booleans())
+    def attachment(self, present: bool) -> None:
+        if present:
+            self.world.write("one/pic.png", b"x")
+        else:
+            (self.vault / "one/pic.png").unlink(missing_ok=True)
+
+    @rule(accept=st.booleans())
+    def reconcile(self, accept: bool) -> None:
+        self.world.reconcile(accept_removals=accept)
+
+    @rule(number=st.integers(0, 99))
+    def reconcile_one(self, number: int) -> None:
+        path = self.pick(number)
+        if path:
+            with self.world.open() as memory:
+                memory.reconcile(only={"v": [unicodedata.normalize("NFC", path)]})
+
+    @rule()
+    def check(self) -> None:
+        with Session(self.config) as session:
+            session.reconciler.run(accept_removals=True)
+            with _Beside(session) as fresh:
+                Reconciler(self.config, _Frozen(session.state.path), fresh).run_locked()
+                new = digest.stored_digest(fresh.connection())
+                assert _differences(session, fresh, new) == []
+                answers = [self.answers(session)]
+                real, session._database = session._database, fresh
+                answers.append(self.answers(session))
+                session._database = real
+            assert answers[0] == answers[1]
+
+    @staticmethod
+    def answers(session: Session) -> list[object]:
+        from vaultmem.ops.recall import recall
+
+        found: list[object] = []
+        for query in (*WORDS, "pump belt", "shed manual heron", "Title", "nick", ""):
+            hits = recall(session, RecallRequest(query, limit=20), sweep=False).hits
+            found.append([(hit.path, hit.key, round(hit.score, 6), hit.updated_at, hit.superseded_by) for hit in hits])
+        return found
+
+
+VaultMachine.TestCase.settings = settings(stateful_step_count=14)
+TestIncremental = VaultMachine.TestCase

@@ -1,0 +1,150 @@
+"""Doctor: every check at once, each with what was found and the command or step that mends it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vaultmem.config import Config, load_config
+from vaultmem.errors import ConfigError, VaultmemError
+from vaultmem.index import digest
+from vaultmem.ops.findings import finding_counts
+from vaultmem.ops.session import Session
+from vaultmem.sync.scan import is_open_folder
+
+MIN_FREE_BYTES = 100 * 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: its name, whether all is well, what was found, and what to do ("" if nothing)."""
+
+    name: str
+    ok: bool
+    message: str
+    fix: str = ""
+
+
+def doctor(home: str | None) -> list[Check]:
+    """Run every check; one that fails never keeps the others from running."""
+    checks = list(_check_machine())
+    try:
+        config = load_config(home)
+    except ConfigError as error:
+        checks.append(Check("settings", False, "; ".join(error.problems), "vaultmem config check"))
+        return checks
+    if not config.vaults:
+        checks.append(Check("settings", False, f"no vault is configured in {config.path}", "vaultmem init VAULT"))
+        return checks
+    checks.append(Check("settings", True, config.path))
+    checks += _check_home(config)
+    checks += _check_vaults(config)
+    with Session(config) as session:
+        checks += _check_databases(session)
+    return checks
+
+
+def _check_machine() -> Iterator[Check]:
+    from vaultmem.index.search import has_fts5
+
+    good = has_fts5()
+    fix = "" if good else "Use a Python whose sqlite3 has FTS5"
+    yield Check("search engine", good, f"SQLite {sqlite3.sqlite_version}{'' if good else ' without FTS5'}", fix)
+    import yaml
+
+    fast = bool(getattr(yaml, "__with_libyaml__", False))
+    yield Check("YAML", True, "C loader" if fast else "pure Python loader: reading is slower")
+
+
+def _check_home(config: Config) -> Iterator[Check]:
+    home = config.home
+    if os.path.isdir(home) and not os.access(home, os.W_OK | os.X_OK):
+        yield Check("home", False, f"{home} is not writable", f"Change its permissions: chmod u+rwx {home}")
+        return
+    existing = home
+    while not os.path.isdir(existing):
+        existing = os.path.dirname(existing)
+    free = shutil.disk_usage(existing).free
+    if free < MIN_FREE_BYTES:
+        yield Check("home", False, f"only {free // 1_048_576} MB are free for {home}", "Free some space on that disk")
+    else:
+        yield Check("home", True, f"{home}, {free // 1_048_576} MB free")
+
+
+def _check_vaults(config: Config) -> Iterator[Check]:
+    for vault in config.vaults:
+        name = f"vault {vault.id}"
+        if not is_open_folder(vault.root, "."):
+            yield Check(name, False, f"{vault.root} can't be opened", "Mount it, or correct root in the settings")
+            continue
+        missing = [
+            mapping.folder
+            for mapping in vault.mappings
+            if not mapping.writable and not is_open_folder(vault.root, mapping.folder)
+        ]
+        if missing:
+            yield Check(name, False, f"mapped folders are not there: {', '.join(missing)}", "vaultmem config path")
+        else:
+            yield Check(name, True, vault.root)
+        managed = os.path.join(vault.root, vault.managed_folder)
+        if vault.managed_folder and os.path.islink(managed):
+            yield Check(name, False, f"{managed} is a link and is never written through", "Replace it by a folder")
+        elif vault.managed_folder and os.path.isdir(managed) and not os.access(managed, os.W_OK):
+            yield Check(name, False, f"{managed} is not writable, so stores fail", "Change its permissions")
+
+
+def _check_databases(session: Session) -> Iterator[Check]:
+    try:
+        held = session.state.held()
+        yield Check("state.db", True, session.state.path)
+    except VaultmemError as error:
+        yield Check("state.db", False, error.message, error.next_step)
+        return
+    try:
+        yield _check_index(session)
+        counts = finding_counts(session)
+    except (VaultmemError, sqlite3.DatabaseError) as error:
+        yield Check("index", False, str(error), "vaultmem rebuild")
+        return
+    for item in held:
+        message = f"{item.vault}: {item.message}"
+        yield Check("missing notes", False, message, "vaultmem reconcile --accept-removals, if that was meant")
+    errors = counts["error"]
+    if errors:
+        yield Check("notes", False, f"{errors} errors in notes, {counts['warn']} warnings", "vaultmem findings")
+    else:
+        yield Check("notes", True, f"no errors, {counts['warn']} warnings")
+
+
+def _check_index(session: Session) -> Check:
+    """Look at the file itself: its pages, its full-text table, and whether its rows add up."""
+    if not os.path.exists(session.database.path):
+        return Check("index", False, "it is not built yet", "vaultmem reconcile")
+    connection = session.connection()
+    if session.database.healed:
+        return Check("index", False, session.database.healed, "vaultmem reconcile")
+    pages = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if pages != "ok":
+        return Check("index", False, f"the file is damaged: {pages}", "vaultmem rebuild")
+    broken = session.database.engine.check(connection)
+    if broken:
+        return Check("index", False, f"the full-text table is damaged: {broken}", "vaultmem rebuild")
+    if digest.summed_digest(connection) != digest.stored_digest(connection):
+        return Check("index", False, "its rows do not add up", "vaultmem rebuild")
+    lost = _lost_terms(session)
+    if lost:
+        return Check("index", False, lost, "vaultmem rebuild")
+    if not session.database.is_built():
+        return Check("index", False, "it is not complete yet", "vaultmem reconcile")
+    return Check("index", True, f"{session.database.path}, digest {digest.stored_digest(connection)[:16]}")
+
+
+def _lost_terms(session: Session) -> str:
+    """Compare the postings with what the stored notes should have given."""
+    from vaultmem.index.postings import posting_differences
+
+    differing = posting_differences(session.connection())
+    return f"search terms of {differing} notes are damaged" if differing else ""
