@@ -33,5 +33,5 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """The documents are true: every command in them exists and runs."""
-    session.install(".", "pytest>=8")
+    session.install(".", "pytest>=8", "hypothesis>=6.100")
     session.run("pytest", "tests/docs", *session.posargs)

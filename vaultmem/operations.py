@@ -16,7 +16,7 @@ class FileFacts:
     """What a changed file is, in little: enough to plan with.
 
     `status`: ok | unstable (it changes while read: the old row stays) | gone | unreadable.
-    `ref` finds the parsed note in the ParsedStore (-1: none); `links` are those of a canvas.
+    `ref` finds the prepared note in the PreparedStore (-1: none); `links` are those of a canvas.
     """
 
     file: SourceFile

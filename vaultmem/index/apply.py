@@ -14,31 +14,35 @@ from typing import Any
 from vaultmem.index import digest
 from vaultmem.index.links import LinkWriter
 from vaultmem.index.queries import chunked
-from vaultmem.index.schema import read_meta, write_meta
+from vaultmem.index.rows import (
+    PreparedNote,
+    full_text_columns,
+    prepare_note,
+    stream_columns,
+    times_with,
+    with_parents,
+)
+from vaultmem.index.schema import create_late_indexes, drop_late_indexes, read_meta, write_meta
 from vaultmem.index.search import SearchEngine
 from vaultmem.model import Finding, ParsedNote
+from vaultmem.notes.keys import note_uid
 from vaultmem.notes.wikilinks import fold
 from vaultmem.operations import Drop, FileFacts, Mark, Plan, Put
-from vaultmem.text.tokens import document_stream
-from vaultmem.times import iso as iso_text
-from vaultmem.times import iso_from_ns, parse_time
 
 MANY_LINKS = 1_000
 """From so many sources on, all names are read at once instead of one by one."""
-_NOTE_INSERT = f"INSERT INTO note VALUES ({','.join('?' * 31)})"
-_CREATED = ("created", "created_at", "date created", "date")
-_UPDATED = ("updated", "updated_at", "modified", "date modified", "last modified")
+_NOTE_INSERT = f"INSERT INTO note VALUES ({','.join('?' * 32)})"
 
 
 class Applier:
     """Applies plans to one open index."""
 
     def __init__(
-        self, connection: sqlite3.Connection, engine: SearchEngine, parsed: Callable[[int], ParsedNote]
+        self, connection: sqlite3.Connection, engine: SearchEngine, prepared: Callable[[int], PreparedNote]
     ) -> None:
         self.connection = connection
         self.engine = engine
-        self.parsed = parsed
+        self.prepared = prepared
         self._added = 0
         self._removed = 0
         self._rows: dict[str, int] = {}
@@ -52,8 +56,13 @@ class Applier:
     ) -> None:
         """Apply a plan with the scan's findings by vault and meta values. Raises sqlite3.Error (rolled back)."""
         connection = self.connection
+        bulk = len(plan.puts) > MANY_LINKS and connection.execute("SELECT 1 FROM file LIMIT 1").fetchone() is None
+        if bulk:
+            self.engine.prepare_bulk(connection)
         connection.execute("BEGIN IMMEDIATE")
         try:
+            if bulk:
+                drop_late_indexes(connection)
             links = LinkWriter(connection, many=len(plan.puts) + len(plan.relinks) > MANY_LINKS)
             for drop in plan.drops:
                 self._drop(drop, links)
@@ -64,7 +73,7 @@ class Applier:
             for mark in plan.marks:
                 self._mark(mark)
             for put, file_id in zip(plan.puts, ids, strict=True):
-                note = self.parsed(put.facts.ref) if put.facts.ref >= 0 else None
+                note = self.prepared(put.facts.ref) if put.facts.ref >= 0 else None
                 links.write(file_id, put.facts, note, is_new=not put.file_id)
                 progress(1)
             for source in plan.relinks:
@@ -74,12 +83,17 @@ class Applier:
             self._rows = {"links": links.link_rows, "edges": links.edge_rows}
             for vault, found in scan_findings.items():
                 self._replace_scan_findings(vault, found)
+            if bulk:
+                create_late_indexes(connection)
             self._finish(meta)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        finally:
+            if bulk:
+                self.engine.end_bulk(connection)
 
     def _finish(self, meta: dict[str, str]) -> None:
         value = int(read_meta(self.connection, "digest", "0") or "0", 16)
@@ -148,12 +162,13 @@ class Applier:
 
     def _remove_note(self, note_id: int) -> None:
         row = self.connection.execute(
-            f"SELECT searchable, note_digest, {STREAM_COLUMNS} FROM note WHERE id = ?", (note_id,)
+            f"SELECT searchable, note_digest, key, {STREAM_COLUMNS} FROM note WHERE id = ?", (note_id,)
         ).fetchone()
         if row is None:
             return
         if row[0]:
-            self.engine.remove(self.connection, note_id, stream_columns(*row[2:]))
+            columns = full_text_columns(stream_columns(*row[3:]), row[2])
+            self.engine.remove(self.connection, note_id, columns)
         self._count(row[1], None)
         for table in ("alias", "tag"):
             self.connection.execute(f"DELETE FROM {table} WHERE note_id = ?", (note_id,))
@@ -168,26 +183,30 @@ class Applier:
         if facts.file.kind != "note" or facts.file.binding is None:
             self._write_findings(note_id, facts.file.vault, findings)
             return
-        note = self.parsed(facts.ref) if facts.ref >= 0 else EMPTY_NOTE
-        self._insert_note(_note_values(put, note, note_id), findings, note.aliases, note.tags)
+        note = self.prepared(facts.ref) if facts.ref >= 0 else EMPTY_NOTE
+        values = _note_values(put, note, note_id)
+        self._insert_note(values, findings, note.streams, note.folded_aliases, note.nested_tags)
 
     def _insert_note(
-        self, values: dict[str, Any], findings: Sequence[Finding], aliases: Sequence[str], tags: Sequence[str]
+        self,
+        values: dict[str, Any],
+        findings: Sequence[Finding],
+        streams: Sequence[str],
+        aliases: Sequence[str],
+        tags: Sequence[str],
     ) -> None:
         """Insert a note's row, terms, names and findings; a quarantined note gets no terms and names."""
         note_id, vault = values["id"], values["vault"]
-        columns = stream_columns(*(values[name] for name in _STREAM_FIELDS))
         values["searchable"] = int(not values["quarantine"])
-        values["note_digest"] = _note_digest(values, columns, findings)
+        values["note_digest"] = _note_digest(values, findings)
         self.connection.execute(_NOTE_INSERT, tuple(values[name] for name in _NOTE_FIELDS))
         if values["searchable"]:
-            self.engine.add(self.connection, note_id, columns)
-            folded = {(vault, fold(alias), note_id) for alias in aliases}
-            nested = {(parent, note_id) for tag in tags for parent in _with_parents(tag)}
-            if folded:
-                self.connection.executemany("INSERT INTO alias VALUES (?,?,?)", sorted(folded))
-            if nested:
-                self.connection.executemany("INSERT INTO tag VALUES (?,?)", sorted(nested))
+            self.engine.add(self.connection, note_id, full_text_columns(streams, values["key"]))
+            if aliases:
+                rows = [(vault, alias, note_id) for alias in aliases]
+                self.connection.executemany("INSERT INTO alias VALUES (?,?,?)", rows)
+            if tags:
+                self.connection.executemany("INSERT INTO tag VALUES (?,?)", [(tag, note_id) for tag in tags])
         self._write_findings(note_id, vault, findings)
         self._count(None, values["note_digest"])
 
@@ -206,18 +225,20 @@ class Applier:
         values: dict[str, Any] = dict(zip(_NOTE_FIELDS, row, strict=True))
         kept = self.connection.execute(
             "SELECT path, code, severity, line, message FROM finding WHERE file_id = ? "
-            "AND code NOT IN ('key_collision', 'path_case_collision')",
+            "AND code NOT IN ('key_collision', 'path_case_collision', 'edge_limit_exceeded')",
             (mark.file.id,),
         ).fetchall()
         findings = [Finding(code, severity, path, line, message) for path, code, severity, line, message in kept]
         findings += [mark.collision] if mark.collision else []
-        aliases, tags = json.loads(values["aliases"]), json.loads(values["tags"])
+        aliases = tuple(fold(alias) for alias in json.loads(values["aliases"]))
+        tags = tuple(parent for tag in json.loads(values["tags"]) for parent in with_parents(tag))
+        streams = stream_columns(*(values[name] for name in STREAM_COLUMNS.split(", ")))
         self._remove_note(mark.file.id)
         self.connection.execute("DELETE FROM finding WHERE file_id = ?", (mark.file.id,))
         values["key"] = mark.key
         values["quarantine"] = mark.quarantine
-        values["uid"] = _uid(values["vault"], values["scope"], values["scope_id"], mark.key)
-        self._insert_note(values, findings, aliases, tags)
+        values["uid"] = note_uid(values["vault"], values["scope"], values["scope_id"] or None, mark.key)
+        self._insert_note(values, findings, streams, sorted(set(aliases)), sorted(set(tags)))
 
     def _replace_scan_findings(self, vault: str, findings: Sequence[Finding]) -> None:
         new = sorted((vault, f.path, f.code, f.severity, f.line, f.message) for f in findings)
@@ -231,88 +252,34 @@ class Applier:
             self.connection.executemany("INSERT INTO finding VALUES (NULL,?,?,?,?,?,?)", batch)
 
 
-def no_notes(ref: int) -> ParsedNote:
-    """The lookup of parsed notes for plans that put none."""
+def no_notes(ref: int) -> PreparedNote:
+    """The lookup of prepared notes for plans that put none."""
     raise KeyError(ref)
 
 
-EMPTY_NOTE = ParsedNote("", None, (), (), (), (), (), (), None, (), "", 1, ())
+EMPTY_NOTE = prepare_note(ParsedNote("", None, (), (), (), (), (), (), None, (), "", 1, ()), "")
 
 _NOTE_FIELDS = (
-    "id",
-    "uid",
-    "vault",
-    "path",
-    "rel",
-    "key",
-    "claimed_key",
-    "scope",
-    "scope_id",
-    "source_kind",
-    "type",
-    "managed",
-    "mapping",
-    "title",
-    "created_at",
-    "updated_at",
-    "token_estimate",
-    "content_hash",
-    "own_quarantine",
-    "quarantine",
-    "searchable",
-    "note_digest",
-    "body_line",
-    "body_size",
-    "tags",
-    "aliases",
-    "headings",
-    "blocks",
-    "sections",
-    "properties",
-    "body",
+    *("id", "uid", "vault", "path", "rel", "key", "claimed_key", "scope", "scope_id", "source_kind", "type", "managed"),
+    *("mapping", "title", "created_at", "updated_at", "token_estimate", "content_hash", "own_quarantine", "quarantine"),
+    *("searchable", "note_digest", "fixed_hash", "body_line", "body_size", "tags", "aliases", "headings", "blocks"),
+    *("sections", "properties", "body"),
 )
-_STREAM_FIELDS = ("title", "path", "aliases", "key", "tags", "headings", "body")
-STREAM_COLUMNS = ", ".join(_STREAM_FIELDS)
-_NOT_IN_DIGEST = frozenset(("id", "body", "note_digest", "token_estimate", "searchable"))
+STREAM_COLUMNS = "title, path, aliases, tags, headings, body"
+_IN_DIGEST = (
+    *("uid", "vault", "path", "rel", "key", "claimed_key", "scope", "scope_id", "source_kind", "mapping", "created_at"),
+    *("updated_at", "content_hash", "own_quarantine", "quarantine", "fixed_hash", "body_size"),
+)
 
 
-def stream_columns(
-    title: str, path: str, aliases: str, key: str, tags: str, headings: str, body: str
-) -> tuple[str, str, str, str, str, str]:
-    """Return the token streams of a note's row, in the order of the full-text table's columns."""
-    name = path.rpartition("/")[2]
-    stem = name[:-3] if name.lower().endswith(".md") else name
-    full_title = title if title == stem else f"{title} \u241f {stem}"
-    return (
-        document_stream(full_title),
-        document_stream(" \u241f ".join(json.loads(aliases))) if aliases != "[]" else "",
-        key,
-        document_stream(" ".join(json.loads(tags))) if tags != "[]" else "",
-        document_stream(" \u241f ".join(text for _, text, _ in json.loads(headings))) if headings != "[]" else "",
-        document_stream(body),
-    )
-
-
-def _with_parents(tag: str) -> list[str]:
-    """Return a folded tag and its parents: `a/b/c` is also an `a/b` and an `a`."""
-    parts = fold(tag).split("/")
-    return ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
-
-
-def _uid(vault: str, scope: str, scope_id: str, key: str) -> str:
-    from vaultmem.notes.keys import note_uid
-
-    return note_uid(vault, scope, scope_id or None, key)
-
-
-def _note_values(put: Put, note: ParsedNote, note_id: int) -> dict[str, Any]:
+def _note_values(put: Put, prepared: PreparedNote, note_id: int) -> dict[str, Any]:
     facts, file = put.facts, put.facts.file
     assert file.binding is not None
-    created, updated = note_times(note, put.seen_ns)
+    created, updated = times_with(prepared, put.seen_ns)
     scope_id = file.binding.scope_id or ""
     return {
         "id": note_id,
-        "uid": _uid(file.vault, file.binding.scope, scope_id, put.key),
+        "uid": note_uid(file.vault, file.binding.scope, file.binding.scope_id, put.key),
         "vault": file.vault,
         "path": file.path,
         "rel": put.rel,
@@ -321,57 +288,23 @@ def _note_values(put: Put, note: ParsedNote, note_id: int) -> dict[str, Any]:
         "scope": file.binding.scope,
         "scope_id": scope_id,
         "source_kind": "vault",
-        "type": (note.cao.type if note.cao and note.cao.type else "project"),
-        "managed": int(bool(note.cao and note.cao.managed)),
         "mapping": file.mapping,
-        "title": note.title,
-        "tags": _json(note.tags),
-        "aliases": _json(note.aliases),
-        "properties": _json(note.frontmatter or {}),
-        "headings": _json([(h.level, h.text, h.line) for h in note.headings]),
-        "blocks": _json(note.blocks),
-        "body": note.body.replace("\0", "\ufffd"),
-        "body_line": note.body_line,
-        "body_size": facts.body_size,
-        "sections": _json([(s.time, s.line) for s in note.sections]),
         "created_at": created,
         "updated_at": updated,
-        "token_estimate": token_estimate(note.body),
         "content_hash": facts.content_hash,
         "own_quarantine": facts.own_quarantine,
         "quarantine": put.quarantine,
+        "body_size": facts.body_size,
+        **{name: getattr(prepared, name) for name in _FROM_PREPARED},
     }
 
 
-def note_times(note: ParsedNote, seen_ns: int) -> tuple[str, str]:
-    """Return (created_at, updated_at) as UTC text: sections, then properties, then the file's time."""
-    properties = {name.lower(): value for name, value in (note.frontmatter or {}).items()}
-    newest = max((section.time for section in note.sections), default="")
-    updated = newest or _property_time(properties, _UPDATED) or iso_from_ns(seen_ns)
-    first = note.sections[0].time if note.sections else ""
-    created = _property_time(properties, _CREATED) or first or updated
-    return created, updated
+_FROM_PREPARED = (
+    *("type", "managed", "title", "token_estimate", "fixed_hash", "body_line", "tags", "aliases", "headings", "blocks"),
+    *("sections", "properties", "body"),
+)
 
 
-def _property_time(properties: dict[str, Any], names: Sequence[str]) -> str:
-    for name in names:
-        value = properties.get(name)
-        moment = parse_time(value) if isinstance(value, str) else None
-        if moment is not None:
-            return iso_text(moment)
-    return ""
-
-
-def token_estimate(text: str) -> int:
-    """Return about how many model tokens a text is: its UTF-8 bytes / 4 (reference/libraries.md)."""
-    return -(-len(text.encode("utf-8", "replace")) // 4)
-
-
-def _note_digest(values: dict[str, Any], columns: Sequence[str], findings: Sequence[Finding]) -> bytes:
-    fields = [values[name] for name in _NOTE_FIELDS if name not in _NOT_IN_DIGEST and name in values]
+def _note_digest(values: dict[str, Any], findings: Sequence[Finding]) -> bytes:
     rows = sorted((f.path, f.code, f.severity, f.line, f.message) for f in findings)
-    return digest.row_hash("note", [*fields, digest.stream_hash(columns), rows])
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return digest.row_hash("note", [*(values[name] for name in _IN_DIGEST), rows])

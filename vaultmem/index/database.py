@@ -1,16 +1,20 @@
 """One home's index: opening it, healing it, and replacing it as a whole.
 
 An index that is damaged or of no known form is removed and made anew (nothing in it can't be
-rebuilt); `healed` then says so, and the caller reconciles before it answers.
+rebuilt); `healed` then says so, and the caller reconciles before it answers. A seal (the file's
+stat values when we last closed it) tells whether anything else wrote to the file; then it is
+inspected once, so that damaged postings are never taken for "nothing found".
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import suppress
 
 from vaultmem.errors import IndexUnavailable
-from vaultmem.fs import ensure_private_folder
+from vaultmem.fs import ensure_private_folder, write_private_file
+from vaultmem.index import digest
 from vaultmem.index.schema import connect, index_path, read_meta, remove_index_files
 from vaultmem.index.search import Fts5Engine, SearchEngine, has_fts5
 
@@ -27,6 +31,33 @@ def choose_engine(setting: str) -> SearchEngine:
     )
 
 
+MAX_INSPECTED_NOTES = 5_000
+"""Above this the terms of every note are compared by `doctor` only: it takes as long as indexing."""
+
+
+def inspect(connection: sqlite3.Connection, engine: SearchEngine) -> str:
+    """Return what is wrong with an open index ("" if nothing): pages, postings, sums."""
+    try:
+        pages = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if pages != "ok":
+            return str(pages)
+        broken = engine.check(connection)
+        if broken:
+            return f"full-text table: {broken}"
+        if digest.summed_digest(connection) != digest.stored_digest(connection):
+            return "its rows do not add up"
+        notes = connection.execute("SELECT count(*) FROM note").fetchone()[0]
+        if notes <= MAX_INSPECTED_NOTES:
+            from vaultmem.index.postings import posting_differences  # imports the tokenizer's room
+
+            differing = posting_differences(connection)
+            if differing:
+                return f"search terms of {differing} notes are damaged"
+    except (sqlite3.DatabaseError, ValueError, TypeError) as error:
+        return str(error)
+    return ""
+
+
 class IndexDatabase:
     """The open index of a home; use from one thread at a time."""
 
@@ -37,6 +68,7 @@ class IndexDatabase:
         self.healed = ""
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
+        self._stamp_at_open = ""
 
     def connection(self) -> sqlite3.Connection:
         """Return the open connection, creating or healing the file. Raises IndexUnavailable."""
@@ -45,6 +77,7 @@ class IndexDatabase:
         self.close()
         ensure_private_folder(os.path.dirname(self.path))
         existed = os.path.exists(self.path)
+        self._stamp_at_open = self._stamp() if existed else ""
         try:
             self._connection = self._open()
         except sqlite3.DatabaseError as error:
@@ -62,7 +95,36 @@ class IndexDatabase:
             self.healed = "there was no index yet"
         self._inode = os.stat(self.path).st_ino
         assert self._connection is not None
+        if existed and not self.healed and not self._is_sealed():
+            wrong = inspect(self._connection, self.engine)
+            if wrong:
+                self.close()
+                self._replace_damaged(wrong)
+                self._inode = os.stat(self.path).st_ino
         return self._connection
+
+    def _seal_path(self) -> str:
+        return os.path.join(self.home, "locks", os.path.basename(self.path) + ".seal")
+
+    def _stamp(self) -> str:
+        stat = os.stat(self.path)
+        return f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ino}"
+
+    def _is_sealed(self) -> bool:
+        if self._stamp_at_open == "":
+            return True
+        try:
+            with open(self._seal_path(), encoding="ascii") as file:
+                return file.read() == self._stamp_at_open
+        except (OSError, UnicodeDecodeError):
+            return False
+
+    def _seal(self) -> None:
+        """Note the file's stat values; without it the next opening inspects the file once."""
+        with suppress(OSError):
+            stamp = self._stamp()
+            if stamp != self._stamp_at_open:
+                write_private_file(self._seal_path(), stamp)
 
     def _is_current(self) -> bool:
         try:
@@ -123,3 +185,5 @@ class IndexDatabase:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+            if not self.path.endswith(TEMPORARY_SUFFIX):
+                self._seal()

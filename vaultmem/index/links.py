@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from vaultmem.edges import MAX_EDGES_PER_TYPE, Edge, LinkEnd, edges_of
 from vaultmem.index import digest
-from vaultmem.model import Binding, CaoLink, Finding, Heading, Link, ParsedNote, Resolution
+from vaultmem.index.rows import PreparedNote
+from vaultmem.model import Binding, CaoLink, Finding, Heading, Link, Resolution
 from vaultmem.notes.findings import finding
 from vaultmem.notes.markdown import subpath_line
 from vaultmem.notes.resolve import DANGLING, lookup_name, resolve_path
@@ -62,15 +63,15 @@ class LinkWriter:
         self.link_rows = 0
         self.edge_rows = 0
 
-    def write(self, source_id: int, facts: FileFacts, note: ParsedNote | None, *, is_new: bool) -> None:
+    def write(self, source_id: int, facts: FileFacts, note: PreparedNote | None, *, is_new: bool) -> None:
         """Write the links of a file that was read, in place of those that an old row has."""
         if not is_new:
             self.remove(source_id)
         if note is None and not facts.links and not facts.findings:
             return
         source = self._source(source_id)
-        links: Sequence[Link] = note.links if note else facts.links
-        cao = note.cao.links if note and note.cao else ()
+        links: Sequence[Link] = note.link_values() if note else facts.links
+        cao: Sequence[CaoLink] = note.cao_values() if note else ()
         self._store(
             source_id, source, _rows(links, cao, source.binding, facts.file.vault), facts.file.vault, facts.findings
         )

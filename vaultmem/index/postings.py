@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from vaultmem.index.apply import STREAM_COLUMNS, stream_columns
+from vaultmem.index.apply import STREAM_COLUMNS
+from vaultmem.index.rows import full_text_columns, stream_columns
 from vaultmem.index.search import Fts5Engine
 
 
@@ -18,9 +19,9 @@ def posting_differences(connection: sqlite3.Connection) -> int:
     try:
         engine = Fts5Engine()
         engine.create(fresh)
-        sql = f"SELECT id, {STREAM_COLUMNS} FROM note WHERE searchable ORDER BY id"
-        for note_id, *fields in connection.execute(sql):
-            engine.add(fresh, note_id, stream_columns(*fields))
+        sql = f"SELECT id, key, {STREAM_COLUMNS} FROM note WHERE searchable ORDER BY id"
+        for note_id, key, *fields in connection.execute(sql):
+            engine.add(fresh, note_id, full_text_columns(stream_columns(*fields), key))
         before, after = _posting_sums(connection), _posting_sums(fresh)
     finally:
         fresh.close()

@@ -7,6 +7,7 @@ postings (content-less) and is kept by `index.search` engines.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from contextlib import suppress
 
@@ -48,22 +49,17 @@ CREATE TABLE note (            -- one row for each mapped note, quarantined ones
     own_quarantine TEXT NOT NULL, quarantine TEXT NOT NULL,
     searchable INTEGER NOT NULL,        -- its terms are in the full-text table
     note_digest BLOB NOT NULL,
+    fixed_hash TEXT NOT NULL,  -- of all that follows from the text alone
     body_line INTEGER NOT NULL, body_size INTEGER NOT NULL,
     tags TEXT NOT NULL, aliases TEXT NOT NULL, headings TEXT NOT NULL, blocks TEXT NOT NULL,
     sections TEXT NOT NULL, properties TEXT NOT NULL, body TEXT NOT NULL
 );
-CREATE INDEX note_quarantine ON note (vault) WHERE quarantine <> '';
-CREATE INDEX note_mapping ON note (vault, mapping);
 CREATE INDEX note_key ON note (key, scope, scope_id);
-CREATE INDEX note_binding ON note (scope, scope_id, updated_at);
-CREATE INDEX note_hash ON note (content_hash);
 
 CREATE TABLE alias (vault TEXT NOT NULL, folded TEXT NOT NULL, note_id INTEGER NOT NULL,
     PRIMARY KEY (vault, folded, note_id)) WITHOUT ROWID;
-CREATE INDEX alias_note ON alias (note_id);
 
 CREATE TABLE tag (folded TEXT NOT NULL, note_id INTEGER NOT NULL, PRIMARY KEY (folded, note_id)) WITHOUT ROWID;
-CREATE INDEX tag_note ON tag (note_id);
 
 CREATE TABLE link (
     id INTEGER PRIMARY KEY,
@@ -75,9 +71,6 @@ CREATE TABLE link (
     state TEXT NOT NULL, via TEXT NOT NULL, target_id INTEGER, subpath_missing INTEGER NOT NULL,
     candidates TEXT NOT NULL
 );
-CREATE INDEX link_source ON link (source_id);
-CREATE INDEX link_lookup ON link (lookup);
-CREATE INDEX link_target ON link (target_id) WHERE target_id IS NOT NULL;
 
 CREATE TABLE edge (
     id TEXT NOT NULL, source_id INTEGER NOT NULL,
@@ -86,9 +79,6 @@ CREATE TABLE edge (
     attested TEXT NOT NULL, authored_origin TEXT NOT NULL,
     PRIMARY KEY (id, source_id)
 ) WITHOUT ROWID;
-CREATE INDEX edge_source ON edge (source_id);
-CREATE INDEX edge_from ON edge (scope, scope_id, source_key);
-CREATE INDEX edge_target ON edge (scope, scope_id, target_key);
 
 CREATE TABLE source_digest (   -- of each file's links, edges and (for files without a note) findings
     file_id INTEGER PRIMARY KEY, digest BLOB NOT NULL
@@ -99,8 +89,24 @@ CREATE TABLE finding (         -- lasting findings; those of links follow from t
     vault TEXT NOT NULL, path TEXT NOT NULL, code TEXT NOT NULL, severity TEXT NOT NULL,
     line INTEGER NOT NULL, message TEXT NOT NULL
 );
+"""
+
+_LATE_INDEXES = """
+CREATE INDEX note_quarantine ON note (vault) WHERE quarantine <> '';
+CREATE INDEX note_mapping ON note (vault, mapping);
+CREATE INDEX note_binding ON note (scope, scope_id, updated_at);
+CREATE INDEX note_hash ON note (content_hash);
+CREATE INDEX alias_note ON alias (note_id);
+CREATE INDEX tag_note ON tag (note_id);
+CREATE INDEX link_source ON link (source_id);
+CREATE INDEX link_lookup ON link (lookup);
+CREATE INDEX link_target ON link (target_id) WHERE target_id IS NOT NULL;
+CREATE INDEX edge_source ON edge (source_id);
+CREATE INDEX edge_from ON edge (scope, scope_id, source_key);
+CREATE INDEX edge_target ON edge (scope, scope_id, target_key);
 CREATE INDEX finding_file ON finding (file_id);
 """
+"""Indexes that a bulk load of an empty index does without: they are made at its end, sorted."""
 
 
 def index_path(home: str) -> str:
@@ -127,6 +133,9 @@ def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
             _create_tables(connection)
         if not is_complete(connection):
             raise sqlite3.DatabaseError("not an index of this version")
+    except UnicodeDecodeError:  # what a damaged schema looks like to Python
+        connection.close()
+        raise sqlite3.DatabaseError("malformed schema") from None
     except BaseException:
         connection.close()
         raise
@@ -137,7 +146,7 @@ def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
 def _create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for statement in _TABLES.split(";\n"):
+        for statement in (_TABLES + _LATE_INDEXES).split(";\n"):
             if statement.strip():
                 connection.execute(statement)
         connection.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
@@ -146,6 +155,19 @@ def _create_tables(connection: sqlite3.Connection) -> None:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
+
+
+def drop_late_indexes(connection: sqlite3.Connection) -> None:
+    """Drop the indexes that a bulk load does without (inside its transaction)."""
+    for name in re.findall(r"CREATE INDEX (\w+)", _LATE_INDEXES):
+        connection.execute(f"DROP INDEX {name}")
+
+
+def create_late_indexes(connection: sqlite3.Connection) -> None:
+    """Make them again, sorted."""
+    for statement in _LATE_INDEXES.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
 
 
 def is_complete(connection: sqlite3.Connection) -> bool:

@@ -6,6 +6,7 @@ says so in `notices` (for standard error; never part of a result).
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from typing import TypeVar
@@ -91,7 +92,7 @@ class Session:
         try:
             self.sync(sweep=sweep)
             return action()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError, json.JSONDecodeError) as error:
             if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
                 raise IndexUnavailable(f"The index can't be read: {error}", "Run: vaultmem doctor") from None
             self.database.discard(str(error))

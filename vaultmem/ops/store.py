@@ -75,7 +75,7 @@ def store(session: Session, request: StoreRequest) -> WriteResult:
 
 def _check(session: Session, request: StoreRequest) -> None:
     if session.config.read_only:
-        raise StoreRefused("vaultmem runs read-only, so nothing is written", "Start it without --read-only")
+        raise StoreRefused("Nothing is written in read-only mode", "Start it without --read-only")
     if not session.config.enabled:
         raise StoreRefused("Memory is switched off", "Set memory.enabled = true, or unset VAULTMEM_ENABLED")
     if not request.content.strip():

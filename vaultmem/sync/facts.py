@@ -1,6 +1,6 @@
 """Changed files to facts: read, hash, parse, and judge each one; nothing is decided here.
 
-Heavy parts of what was parsed are kept apart (`ParsedStore`), so that planning a whole vault
+Heavy parts of what was parsed are kept apart (`PreparedStore`), so that planning a whole vault
 needs little memory.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -17,7 +16,8 @@ from dataclasses import replace
 from vaultmem.config_rules import VaultConfig
 from vaultmem.errors import FileRefused
 from vaultmem.fs import FileBytes, open_root, read_file
-from vaultmem.model import Finding, ParsedNote, Severity, Signature, SourceFile
+from vaultmem.index.rows import PreparedNote, prepare_note, prepared_from
+from vaultmem.model import Finding, Severity, Signature, SourceFile
 from vaultmem.notes.findings import KINDS, finding
 from vaultmem.notes.parse import parse_canvas, parse_note
 from vaultmem.operations import FileFacts
@@ -31,39 +31,35 @@ KEEP_IN_MEMORY = 20_000
 """Parsed notes that are kept as objects; more of them go to a temporary file."""
 
 
-class ParsedStore:
-    """Parsed notes by reference: in memory for few, in an anonymous temporary file for many."""
+class PreparedStore:
+    """Prepared notes by reference: in memory for few, in an anonymous temporary file for many."""
 
     def __init__(self, expected: int) -> None:
-        self._memory: list[ParsedNote | tuple[int, int]] = []
+        self._memory: list[PreparedNote | tuple[int, int]] = []
         many = expected > KEEP_IN_MEMORY
         self._file = tempfile.TemporaryFile(prefix="vaultmem-") if many else None  # noqa: SIM115  closed by close()
         self._end = 0
 
-    def put(self, note: ParsedNote | bytes) -> int:
-        """Keep a note (or its pickle) and return its reference."""
-        if isinstance(note, ParsedNote) and self._file is None:
-            self._memory.append(note)
+    def put(self, note: PreparedNote | bytes) -> int:
+        """Keep a note (or its bytes) and return its reference."""
+        if self._file is None:
+            self._memory.append(prepared_from(note) if isinstance(note, bytes) else note)
         else:
-            data = note if isinstance(note, bytes) else pickle.dumps(note, pickle.HIGHEST_PROTOCOL)
-            if self._file is None:
-                self._memory.append(pickle.loads(data))
-            else:
-                self._file.seek(self._end)
-                self._file.write(data)
-                self._memory.append((self._end, len(data)))
-                self._end += len(data)
+            data = note if isinstance(note, bytes) else note.to_bytes()
+            self._file.seek(self._end)
+            self._file.write(data)
+            self._memory.append((self._end, len(data)))
+            self._end += len(data)
         return len(self._memory) - 1
 
-    def get(self, ref: int) -> ParsedNote:
+    def get(self, ref: int) -> PreparedNote:
         """Return the note of a reference."""
         kept = self._memory[ref]
-        if isinstance(kept, ParsedNote):
+        if isinstance(kept, PreparedNote):
             return kept
         assert self._file is not None
         self._file.seek(kept[0])
-        note: ParsedNote = pickle.loads(self._file.read(kept[1]))  # our own bytes, from our own file
-        return note
+        return prepared_from(self._file.read(kept[1]))
 
     def close(self) -> None:
         """Drop what was kept."""
@@ -75,7 +71,7 @@ class ParsedStore:
 class FactsReader:
     """Reads the changed files of one vault."""
 
-    def __init__(self, vault: VaultConfig, store: ParsedStore) -> None:
+    def __init__(self, vault: VaultConfig, store: PreparedStore) -> None:
         self.vault = vault
         self.store = store
         self._secret_allow = PathFilter(vault.secret_allow)
@@ -161,7 +157,7 @@ class FactsReader:
             blocks=note.blocks,
             body_size=len(note.body.encode("utf-8", "replace")),
             findings=tuple(findings),
-            ref=self.store.put(note),
+            ref=self.store.put(prepare_note(note, file.path)),
         )
 
     def _secret_finding(self, file: SourceFile, data: bytes) -> Finding | None:

@@ -226,10 +226,11 @@ class Reconciler:
     ) -> Plan:
         # the parser is imported only when there is something to parse: start-up of commands counts
         from vaultmem.index.apply import Applier
-        from vaultmem.sync.facts import FactsReader, ParsedStore
+        from vaultmem.sync.facts import PreparedStore
+        from vaultmem.sync.readers import read_files
 
         total = sum(len(scan.changed) for scan in scans)
-        store = ParsedStore(total)
+        store = PreparedStore(total)
         try:
             facts: list[FileFacts] = []
             done = 0
@@ -241,11 +242,7 @@ class Reconciler:
 
             for vault, scan in zip(self.config.vaults, scans, strict=True):
                 if scan.changed:
-                    reader = FactsReader(vault, store)
-                    try:
-                        facts += reader.read_all(scan.changed, parsed_one)
-                    finally:
-                        reader.close()
+                    facts += read_files(vault, scan.changed, store, parsed_one)
             connection = self.database.connection()
             plan = plan_changes(facts, gone, IndexView(connection), self.state, rules_of(self.config))
             if dry_run:
