@@ -46,6 +46,7 @@ class RemovalGuard:
                     continue
                 held += self._hold_vault(vault, self._notes_of(vault.id))
                 continue
+            held += self._unreadable_mappings(vault, scan)
             unreadable = [row for row in missing if any(is_below(row.path, f) for f in scan.unreadable)]
             missing = [row for row in missing if row not in unreadable]
             kept, lost = self._hold_mappings(vault, scan, missing, accept, kept_before)
@@ -58,6 +59,21 @@ class RemovalGuard:
         sql = "SELECT count(*) FROM note WHERE vault = ?" + ("" if mapping is None else " AND mapping = ?")
         arguments = (vault,) if mapping is None else (vault, mapping)
         return int(self._connection.execute(sql, arguments).fetchone()[0])
+
+    def _unreadable_mappings(self, vault: VaultConfig, scan: VaultScan) -> list[Held]:
+        """Mappings whose folder is there and can't be opened."""
+        return [
+            Held(
+                vault.id,
+                mapping.folder,
+                "mapping_folder_unreadable",
+                self._notes_of(vault.id, position),
+                iso(now()),
+                f"the folder {mapping.folder} can't be opened; its notes are kept",
+            )
+            for position, mapping in enumerate(vault.mappings)
+            if ("" if mapping.folder == "." else mapping.folder) in scan.unreadable
+        ]
 
     def _hold_vault(self, vault: VaultConfig, notes: int) -> list[Held]:
         message = f"the vault's root {vault.root} can't be opened"
