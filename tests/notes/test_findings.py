@@ -17,6 +17,10 @@ def note(text: str, path: str = "n.md") -> Callable[[World], None]:
     return lambda world: world.write(path, text.replace("CANARY", CANARY)) and None  # type: ignore[func-returns-value]
 
 
+def not_utf8(world: World) -> None:
+    world.write("n.md", b"\xff\xfe" + CANARY.encode())
+
+
 def several(*files: tuple[str, str]) -> Callable[[World], None]:
     def make(world: World) -> None:
         for path, text in files:
@@ -143,7 +147,7 @@ MAKERS: dict[str, Callable[[World], None]] = {
     "file_unreadable": unreadable,
     "sync_artifact_skipped": note("CANARY\n", "n (conflicted copy 2026-01-12).md"),
     "note_not_downloaded": note("x", ".n.md.icloud"),
-    "note_not_utf8": lambda world: world.write("n.md", b"\xff\xfe" + CANARY.encode()) and None,  # type: ignore[func-returns-value]
+    "note_not_utf8": not_utf8,
     "note_contains_nul": note("CANARY\0\n"),
     "merge_conflict_markers": note("a\n\n<<<<<<< HEAD\nCANARY\n=======\nb\n>>>>>>> x\n"),
     "secret_detected": note("CANARY\npassword: CANARY-hunter2\n"),
@@ -167,7 +171,7 @@ def test_code(world: World, code: str) -> None:
         pytest.skip("root reads everything")
     MAKERS[code](world)
     with world.open() as memory:
-        rows = [row for row in memory.findings(code=code)]
+        rows = list(memory.findings(code=code))
     assert rows, code
     for row in rows:
         assert row.finding.code == code and row.finding.message and row.next_step == next_step(code)
