@@ -160,7 +160,7 @@ MAKERS: dict[str, Callable[[World], None]] = {
     "rename_with_edit_unresolved": renamed_and_edited,
 }
 NOT_MADE = {
-    "mapping_folder_unreadable": "root opens every folder; made by a refusing os.open in test_an_unreadable_mapping_is_held",
+    "mapping_folder_unreadable": "root opens every folder: test_an_unreadable_mapping_is_held makes it",
     "unstable_skipped": "needs a writer that never stops; made by a monkeypatched reader in test_unstable",
 }
 
