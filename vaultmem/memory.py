@@ -58,9 +58,7 @@ class Memory:
     ) -> ReconcileResult:
         """Make the index equal to the files (`sync.reconcile`)."""
         self._session.config.require_vault()
-        return self._session.reconciler.run(
-            dry_run=dry_run, full=full, accept_removals=accept_removals, only=only, work=self._session.work
-        )
+        return self._session.reconcile(dry_run=dry_run, full=full, accept_removals=accept_removals, only=only)
 
     def rebuild(self, *, verify: bool = False) -> RebuildResult:
         """Build the index anew, or only compare it with a fresh one (`ops.status.rebuild`)."""
@@ -114,7 +112,6 @@ class Memory:
         """Store a text (`ops.store`)."""
         from vaultmem.ops.store import store
 
-        self._session.sync()
         return store(self._session, request)
 
     def graph(self) -> GraphView:

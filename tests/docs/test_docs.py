@@ -39,7 +39,7 @@ def command_paths() -> dict[tuple[str, ...], set[str]]:
 
 
 COMMANDS = command_paths()
-MENTION = re.compile(r"vaultmem ((?:[a-z]+)(?: (?:show|export|path|check|parse|resolve))?)((?: \[?--[a-z-]+)*)")
+MENTION = re.compile(r"vaultmem ((?:[a-z]+)(?: (?:show|export|path|check|get|set|parse|resolve))?)((?: \[?--[a-z-]+)*)")
 
 
 def mentioned(text: str) -> list[tuple[tuple[str, ...], str]]:

@@ -187,3 +187,20 @@ class IndexDatabase:
             self._connection = None
             if not self.path.endswith(TEMPORARY_SUFFIX):
                 self._seal()
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Tell damage of the file from a passing condition (locked, full, read-only)."""
+    text = str(error)
+    return any(
+        sign in text
+        for sign in (
+            "malformed",
+            "corrupt",
+            "not a database",
+            "no such table",
+            "no such column",
+            "vtable constructor failed",
+            "disk I/O",
+        )
+    )

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from vaultmem.config import Config
 from vaultmem.errors import IndexUnavailable, LockBusy
-from vaultmem.index.database import IndexDatabase, choose_engine
+from vaultmem.index.database import IndexDatabase, choose_engine, is_damage
 from vaultmem.scopes import CallContext, context_from_environment
 from vaultmem.state.store import StateStore, state_path
 from vaultmem.sync.reconcile import Reconciler, ReconcileResult, Work
@@ -73,7 +73,7 @@ class Session:
         if complete and not sweep:
             return
         try:
-            self.last_sync = self.reconciler.run(work=self.work, wait_s=2.0 if complete else 60.0)
+            self.last_sync = self.reconcile(wait_s=2.0 if complete else 60.0)
         except LockBusy as error:
             if not complete:
                 raise IndexUnavailable("The index is being built by another process", error.message) from None
@@ -87,13 +87,33 @@ class Session:
                 "If the notes are meant to be gone, run: vaultmem reconcile --accept-removals"
             )
 
+    def reconcile(self, **options: Any) -> ReconcileResult:
+        """Reconcile (options of `Reconciler.run`); a damaged index is given up and built anew.
+
+        Raises LockBusy, and IndexUnavailable when the index can't be written.
+        """
+        try:
+            try:
+                return self.reconciler.run(work=self.work, **options)
+            except (sqlite3.DatabaseError, UnicodeDecodeError, json.JSONDecodeError) as error:
+                if isinstance(error, sqlite3.OperationalError) and not is_damage(error):
+                    raise
+                self.database.discard(str(error))
+                self.notices.append(f"{self.database.healed}: building it from your notes")
+                return self.reconciler.run(work=self.work)
+        except sqlite3.Error as error:
+            raise IndexUnavailable(
+                f"The index can't be written: {error}",
+                "Free space or correct permissions, then run: vaultmem reconcile",
+            ) from None
+
     def read(self, action: Callable[[], _Result], *, sweep: bool = True) -> _Result:
         """Run a read on a complete index; a file that turns out damaged is rebuilt, and the read runs again."""
         try:
             self.sync(sweep=sweep)
             return action()
         except (sqlite3.DatabaseError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
+            if isinstance(error, sqlite3.OperationalError) and not is_damage(error):
                 raise IndexUnavailable(f"The index can't be read: {error}", "Run: vaultmem doctor") from None
             self.database.discard(str(error))
             self._synced = False
@@ -112,19 +132,3 @@ class Session:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _is_damage(error: sqlite3.Error) -> bool:
-    text = str(error)
-    return any(
-        sign in text
-        for sign in (
-            "malformed",
-            "corrupt",
-            "not a database",
-            "no such table",
-            "no such column",
-            "vtable constructor failed",
-            "disk I/O",
-        )
-    )

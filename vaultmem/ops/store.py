@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from vaultmem.clock import now
 from vaultmem.config_rules import WILDCARD, MappingConfig, VaultConfig
 from vaultmem.errors import (
+    IndexUnavailable,
     MemoryPartialWriteError,
     NoteNotSafelyEditable,
     ScopeNotWritable,
@@ -68,6 +69,7 @@ def store(session: Session, request: StoreRequest) -> WriteResult:
     place = _place(session, binding, key)
     if not PathFilter(place.vault.secret_allow).matches(place.path) and place.vault.secret_gate == "reject":
         _refuse_secrets(request, key)
+    _sync(session)
     with file_lock(session.reconciler.lock_path(), wait_s=LOCK_WAIT_S, what="writing"):
         _refuse_foreign_note(session, place, key)
         return _write(session, request, place, key)
@@ -86,6 +88,15 @@ def _check(session: Session, request: StoreRequest) -> None:
         raise UsageError(f'Unknown type "{request.type}"', f"Use one of: {', '.join(TYPES)}")
     if request.key and ("\0" in request.key or len(request.key) > 256):
         raise UsageError("The key holds a NUL byte or is longer than 256 characters")
+
+
+def _sync(session: Session) -> None:
+    """Know the newest notes, so that a key is not taken twice; an index that can't be written now may be old."""
+    try:
+        session.sync()
+    except IndexUnavailable:
+        if not session.database.is_built():
+            raise
 
 
 def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:

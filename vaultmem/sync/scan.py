@@ -183,6 +183,8 @@ class _Walker:
     def look_at(self, root_fd: int, path: str) -> None:
         """Look at one path; its folders are opened one by one, none of them through a link."""
         parts = path.split("/")
+        if "\0" in path:  # no file can have such a name
+            return
         folder = self.folder("", "", 0, "")
         self.scan.folders.add(".")
         fd = os.dup(root_fd)

@@ -33,10 +33,9 @@ def init(
     no_projects: Annotated[bool, typer.Option("--no-projects", help="No sub-folder for each project.")] = False,
 ) -> None:
     """Set a vault up: writes config.toml (never over an existing entry) and reads the notes."""
-    from vaultmem.config import default_home
     from vaultmem.ops.setup import InitRequest, init_home
 
-    home = os.path.abspath(os.path.expanduser(context.obj.home)) if context.obj.home else default_home()
+    home = _home(context)
     request = InitRequest(vault, folder, scope, scope_id, managed, not no_projects)
     result = init_home(home, request)
     if result.action == "differs":
@@ -95,13 +94,45 @@ def doctor(context: typer.Context, format_: Format = "table") -> None:
         raise typer.Exit(3)
 
 
+def _home(context: typer.Context) -> str:
+    from vaultmem.config import default_home
+
+    home = context.obj.home
+    return os.path.abspath(os.path.expanduser(home)) if home else default_home()
+
+
 @config_app.command("path")
 def config_path(context: typer.Context) -> None:
     """Print the path of config.toml."""
-    from vaultmem.config import CONFIG_NAME, default_home
+    from vaultmem.config import CONFIG_NAME
 
-    home = context.obj.home
-    print_line(os.path.join(os.path.abspath(os.path.expanduser(home)) if home else default_home(), CONFIG_NAME))
+    print_line(os.path.join(_home(context), CONFIG_NAME))
+
+
+@config_app.command("get")
+def config_get(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="A setting, such as memory.enabled or vault.ID.exclude.")],
+) -> None:
+    """Print one setting as JSON."""
+    from vaultmem.ops.settings import get_setting
+
+    print_json(get_setting(_home(context), name))
+
+
+@config_app.command("set")
+def config_set(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="A setting, such as memory.enabled or vault.ID.exclude.")],
+    value: Annotated[str, typer.Argument(help="A TOML value, or a text.")],
+) -> None:
+    """Change one setting; comments stay, and a result that would not be valid is not written."""
+    from vaultmem.ops.settings import set_setting
+
+    if context.obj.read_only:
+        raise UsageError("Nothing is written in read-only mode")
+    set_setting(_home(context), name, value)
+    print_line(f"{name} is set; notes are read again where that matters at the next command")
 
 
 @config_app.command("check")

@@ -1,0 +1,190 @@
+"""Runs a fault case: its setup as real files, its steps through the public faces.
+
+Format: tests/data/cases (fields as in the shared README). Steps in words (`check …`) are given to the
+case's own hook; what a case expects is judged by its function in test_cases.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import World
+from vaultmem.errors import VaultmemError
+from vaultmem.memory import open_memory
+from vaultmem.ops.filters import NoteFilter
+from vaultmem.ops.recall import RecallRequest
+from vaultmem.ops.store import StoreRequest
+from vaultmem.scopes import CallContext
+
+PROJECT = "p"
+
+
+@dataclass
+class Step:
+    """A step that was run: its words and what came out (an error is a value here)."""
+
+    text: str
+    result: Any = None
+    error: VaultmemError | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        return [hit.path for hit in self.result.hits]
+
+
+@dataclass
+class Run:
+    """A case in a world of its own."""
+
+    case: dict[str, Any]
+    world: World
+    monkeypatch: pytest.MonkeyPatch
+    steps: list[Step] = field(default_factory=list)
+
+    def step(self, start: str, number: int = 0) -> Step:
+        """Return the n-th step whose words begin so."""
+        return [step for step in self.steps if step.text.startswith(start)][number]
+
+    def all(self, start: str) -> list[Step]:
+        return [step for step in self.steps if step.text.startswith(start)]
+
+    # -- setup ----------------------------------------------------------------------------------
+
+    def set_up(self) -> None:
+        setup = self.case.get("setup", {})
+        config = setup.get("config", {})
+        managed = config.get("managed", "Agent")
+        mapped = {**config.get("map", {"Notes": "project"}), managed: config.get("map", {}).get(managed, "project")}
+        blocks = []
+        for folder, scope in mapped.items():
+            lines = [f'folder = "{folder or "."}"', f'scope = "{scope}"']
+            lines += [f'scope_id = "{PROJECT}"'] if scope != "global" else []
+            lines += ["writable = true"] if folder == managed else []
+            blocks.append("\n".join(lines))
+        exclude = ", ".join(f'"{pattern}"' for pattern in config.get("exclude", []))
+        self.world.configure(*blocks, managed=managed, top=f"exclude = [{exclude}]")
+        for folder in {*mapped, *()}:
+            (self.world.vault / folder).mkdir(parents=True, exist_ok=True)
+        for path, content in setup.get("files", {}).items():
+            self.put(path, content)
+
+    def place(self, path: str) -> Path:
+        if path.startswith("@outside/"):
+            return self.world.folder / "outside" / path.removeprefix("@outside/")
+        return self.world.vault / path
+
+    def put(self, path: str, content: Any) -> None:
+        target = self.place(path)
+        if path.endswith("/"):
+            target.mkdir(parents=True, exist_ok=True)
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str):
+            target.write_bytes(content.encode())
+        elif "bytes_b64" in content:
+            target.write_bytes(base64.b64decode(content["bytes_b64"]))
+        elif "symlink" in content:
+            target.symlink_to(content["symlink"])
+        else:
+            target.write_bytes((content["repeat"] * content["times"]).encode())
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def go(self, hook: Callable[[Run, int], Any] | None) -> None:
+        """Run all steps; `hook` gets the number of each `check` step (from 0)."""
+        checks = 0
+        for text in self.case["do"]:
+            step = Step(text)
+            self.steps.append(step)
+            verb, _, rest = text.partition(" ")
+            if verb == "check":
+                assert hook is not None, f"{self.case['id']} needs a hook for: {text}"
+                step.result = hook(self, checks)
+                checks += 1
+                continue
+            try:
+                step.result = getattr(self, f"do_{verb}")(rest)
+            except VaultmemError as error:
+                step.error = error
+
+    def memory(self) -> Any:
+        return open_memory(str(self.world.home), context=CallContext())
+
+    def do_reconcile(self, rest: str) -> Any:
+        with self.memory() as memory:
+            return memory.reconcile()
+
+    def do_rebuild(self, rest: str) -> Any:
+        with self.memory() as memory:
+            return memory.rebuild()
+
+    def do_recall(self, rest: str) -> Any:
+        arguments = yaml.safe_load(rest)
+        wanted = NoteFilter(scope=arguments.get("scope", ""), tags=tuple(arguments.get("tags", ())))
+        with self.memory() as memory:
+            return memory.recall(RecallRequest(arguments["query"], wanted, arguments.get("limit", 10)))
+
+    def do_store(self, rest: str) -> Any:
+        arguments = yaml.safe_load(rest)
+        tags = tuple(arguments.get("tags", ()))
+        request = StoreRequest(arguments["content"], arguments.get("key", ""), arguments["scope"], PROJECT, tags=tags)
+        with self.memory() as memory:
+            return memory.store(request)
+
+    def do_list(self, rest: str) -> Any:
+        with self.memory() as memory:
+            return memory.list(NoteFilter(), 0)
+
+    def do_graph(self, rest: str) -> Any:
+        with self.memory() as memory:
+            return memory.links(_words(rest)[0], NoteFilter())
+
+    def do_status(self, rest: str) -> Any:
+        with self.memory() as memory:
+            return memory.status()
+
+    def do_mcp(self, rest: str) -> Any:
+        return None  # the MCP server is a later issue; the same case is asked through the command line
+
+    def do_inject(self, rest: str) -> Any:
+        return None  # the injection block is a later issue; every other face of the case is run
+
+    def do_write(self, rest: str) -> None:
+        path, _, text = rest.partition(": ")
+        self.put(_words(path)[0], yaml.safe_load(text))
+
+    def do_delete(self, rest: str) -> None:
+        self.place(_words(rest)[0]).unlink()
+
+    def do_touch(self, rest: str) -> None:
+        os.utime(self.place(rest), (2_000_000_000, 2_000_000_000))
+
+    def do_rename(self, rest: str) -> None:
+        old, new = (_words(part)[0] for part in rest.split(" -> "))
+        self.place(new).parent.mkdir(parents=True, exist_ok=True)
+        self.place(old).rename(self.place(new))
+
+    # -- looking --------------------------------------------------------------------------------
+
+    def codes(self) -> dict[str, set[str]]:
+        return self.world.codes()
+
+    def text(self, path: str) -> str:
+        return self.place(path).read_bytes().decode()
+
+    def raw(self, path: str) -> bytes:
+        return self.place(path).read_bytes()
+
+
+def _words(text: str) -> list[str]:
+    """Return a path, quoted (with escapes) or bare."""
+    text = text.strip()
+    return [yaml.safe_load(text)] if text.startswith('"') else [text]
