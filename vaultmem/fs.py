@@ -231,6 +231,13 @@ def ensure_private_folder(path: str) -> None:
     os.makedirs(path, mode=0o700, exist_ok=True)
 
 
+def can_write_in(folder: str) -> bool:
+    """Tell whether files can be made in a folder (false on a read-only file system, for root too)."""
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
 def write_private_file(path: str, text: str) -> None:
     """Write a file of our home atomically and durably (mode 0600)."""
     folder = os.path.dirname(path)

@@ -11,9 +11,10 @@ import tempfile
 import unicodedata
 from pathlib import Path
 
-from hypothesis import settings
+import pytest
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from tests.conftest import World
 from vaultmem.index import digest
@@ -81,12 +82,20 @@ def notes(draw: st.DrawFn) -> str:
 class VaultMachine(RuleBasedStateMachine):
     """Edits a vault as people and sync tools do, and reconciles at odd moments."""
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(first=st.lists(st.tuples(paths, notes()), max_size=6), indexed=st.booleans())
+    def start(self, first: list[tuple[str, str]], indexed: bool) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="vaultmem-test-"))
         self.world = World(self.folder)
         self.vault = self.world.vault
         self.config = self.world.open().config
+        self.fill()
+        for path, text in first:
+            self.world.write(path, text)
+        if indexed:
+            self.world.reconcile()
+
+    def fill(self) -> None:
+        """Write what a kind of machine begins with."""
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
@@ -227,3 +236,44 @@ class VaultMachine(RuleBasedStateMachine):
 
 VaultMachine.TestCase.settings = settings(stateful_step_count=14)
 TestIncremental = VaultMachine.TestCase
+
+
+def test_the_machine_notices_a_forgotten_relink(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test of the test: without one cause of looking at links again the machine must fail."""
+    import vaultmem.sync.plan as plan
+
+    monkeypatch.setattr(plan, "lookups_of_path", lambda vault, path: ())
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(
+            VaultMachine,
+            settings=settings(
+                max_examples=200, stateful_step_count=20, database=None, derandomize=True, phases=[Phase.generate]
+            ),
+        )
+
+
+class CrowdedMachine(VaultMachine):
+    """The same with over forty notes to begin with, and a folder that comes and goes (its mapping is held)."""
+
+    def fill(self) -> None:
+        for number in range(45):
+            self.world.write(f"crowd/n{number}.md", f"# n{number}\n[[n{(number * 7) % 45}]] heron {LONG}{number}\n")
+        self.world.write("Agent Memory/kept.md", f"# kept\n{LONG}\n")
+        self.world.write("Agent Memory/kept two.md", f"# two\n[[kept]] {LONG}\n")
+
+    @rule()
+    def take_a_folder_away(self) -> None:
+        for name in ("crowd", "Agent Memory"):
+            if (self.vault / name).exists() and not (self.folder / name).exists():
+                (self.vault / name).rename(self.folder / name)
+                break
+
+    @rule()
+    def bring_it_back(self) -> None:
+        for name in ("crowd", "Agent Memory"):
+            if (self.folder / name).exists() and not (self.vault / name).exists():
+                (self.folder / name).rename(self.vault / name)
+
+
+CrowdedMachine.TestCase.settings = settings(stateful_step_count=10, max_examples=12)
+TestCrowded = CrowdedMachine.TestCase

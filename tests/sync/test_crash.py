@@ -163,3 +163,54 @@ def test_a_damaged_state_is_never_replaced(world: World) -> None:
     before = state.read_bytes()
     found = run_cli(world.home, "recall", "a")
     assert found.code == 1 and "state.db" in found.err and state.read_bytes() == before
+
+
+def test_a_read_only_home_still_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.write("a.md", "# a\nindigo\n")
+    world.reconcile()
+    monkeypatch.setattr("vaultmem.fs.os.access", lambda *arguments: False)
+    with world.open() as memory:
+        from vaultmem.ops.recall import RecallRequest
+
+        found = memory.recall(RecallRequest("indigo"))
+        assert [hit.path for hit in found.hits] == ["a.md"] and "read-only" in found.warnings[0]
+        assert memory.status()["vaults"][0]["notes"] == 1
+
+
+def test_a_full_disk_is_one_line_and_the_next_run_completes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sqlite3
+
+    from vaultmem.errors import IndexUnavailable
+    from vaultmem.index.apply import Applier
+
+    world.write("a.md", "# a\nindigo\n")
+    world.reconcile()
+    world.write("b.md", "# b\nindigo\n")
+    real = Applier._put_note
+
+    def full(*arguments: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Applier, "_put_note", full)
+    with pytest.raises(IndexUnavailable, match="disk is full.*vaultmem reconcile"):
+        world.reconcile()
+    monkeypatch.setattr(Applier, "_put_note", real)
+    assert sorted(world.recall("indigo")) == ["a.md", "b.md"]
+    assert world.is_verified() == []
+
+
+def test_two_writers_at_once_wait_for_each_other(world: World) -> None:
+    many(world, 200)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "vaultmem", "--home", str(world.home), command],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for command in ("reconcile", "rebuild", "reconcile")
+    ]
+    for process in processes:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+    assert world.is_verified() == []

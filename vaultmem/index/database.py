@@ -13,9 +13,9 @@ import sqlite3
 from contextlib import suppress
 
 from vaultmem.errors import IndexUnavailable
-from vaultmem.fs import ensure_private_folder, write_private_file
+from vaultmem.fs import can_write_in, ensure_private_folder, write_private_file
 from vaultmem.index import digest
-from vaultmem.index.schema import connect, index_path, read_meta, remove_index_files
+from vaultmem.index.schema import connect, connect_read_only, index_path, read_meta, remove_index_files
 from vaultmem.index.search import Fts5Engine, SearchEngine, has_fts5
 
 TEMPORARY_SUFFIX = ".new"
@@ -75,6 +75,10 @@ class IndexDatabase:
         if self._connection is not None and self._is_current():
             return self._connection
         self.close()
+        if not can_write_in(os.path.dirname(self.path)):
+            self._connection = connect_read_only(self.path)
+            self._inode = os.stat(self.path).st_ino
+            return self._connection
         ensure_private_folder(os.path.dirname(self.path))
         existed = os.path.exists(self.path)
         self._stamp_at_open = self._stamp() if existed else ""
@@ -185,7 +189,7 @@ class IndexDatabase:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-            if not self.path.endswith(TEMPORARY_SUFFIX):
+            if not self.path.endswith(TEMPORARY_SUFFIX) and can_write_in(self.home):
                 self._seal()
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import sqlite3
 from contextlib import suppress
+from urllib.parse import quote
 
 from vaultmem.errors import IndexUnavailable
 
@@ -140,6 +141,17 @@ def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
         connection.close()
         raise
     os.chmod(path, 0o600)
+    return connection
+
+
+def connect_read_only(path: str) -> sqlite3.Connection:
+    """Open an index in a folder that can't be written; nobody can change it there either."""
+    if not os.path.exists(path):
+        raise IndexUnavailable(f"There is no index at {path}, and its folder is read-only", "Make the folder writable")
+    connection = sqlite3.connect(f"file:{quote(path)}?immutable=1", uri=True, isolation_level=None)
+    if not is_complete(connection):
+        connection.close()
+        raise IndexUnavailable(f"The index {path} is of another version", "Make its folder writable")
     return connection
 
 

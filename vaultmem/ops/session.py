@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from vaultmem.config import Config
 from vaultmem.errors import IndexUnavailable, LockBusy
+from vaultmem.fs import can_write_in
 from vaultmem.index.database import IndexDatabase, choose_engine, is_damage
 from vaultmem.scopes import CallContext, context_from_environment
 from vaultmem.state.store import StateStore, state_path
@@ -71,6 +72,10 @@ class Session:
         if self.database.healed:
             self.notices.append(f"{self.database.healed}: building it from your notes")
         if complete and not sweep:
+            return
+        if not can_write_in(self.config.home):
+            self.warnings.append(f"{self.config.home} is read-only: this answer is from the index as it is")
+            self._synced = True
             return
         try:
             self.last_sync = self.reconcile(wait_s=2.0 if complete else 60.0)

@@ -14,9 +14,10 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from vaultmem.errors import StateUnavailable
-from vaultmem.fs import ensure_private_folder
+from vaultmem.fs import can_write_in, ensure_private_folder
 from vaultmem.model import Binding, Finding, Severity
 from vaultmem.operations import FirstSeen, IdentityChange
 
@@ -68,8 +69,11 @@ class StateStore:
 
     def __init__(self, path: str) -> None:
         """Open or create it. Raises StateUnavailable when it is newer, damaged or not writable."""
-        ensure_private_folder(os.path.dirname(path))
         self.path = path
+        if not can_write_in(os.path.dirname(path)):
+            self._open_read_only()
+            return
+        ensure_private_folder(os.path.dirname(path))
         existed = os.path.exists(path)
         try:
             self._db = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
@@ -83,6 +87,15 @@ class StateStore:
             ) from None
         with suppress(OSError):
             os.chmod(path, 0o600)
+
+    def _open_read_only(self) -> None:
+        try:
+            self._db = sqlite3.connect(f"file:{quote(self.path)}?immutable=1", uri=True, isolation_level=None)
+            self._db.execute("SELECT count(*) FROM held").fetchone()
+        except sqlite3.DatabaseError as error:
+            raise StateUnavailable(
+                f"{self.path} can't be read: {error}", "Make its folder writable, then run: vaultmem doctor"
+            ) from None
 
     def _prepare(self, existed: bool) -> None:
         version = int(self._db.execute("PRAGMA user_version").fetchone()[0])

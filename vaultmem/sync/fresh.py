@@ -84,6 +84,6 @@ def repair(reconciler: Reconciler, stale: dict[str, set[str]]) -> bool:
     only: dict[str, Collection[str]] = dict(stale)
     try:
         reconciler.run(only=only, wait_s=REPAIR_WAIT_S)
-    except LockBusy:
+    except (LockBusy, OSError):  # busy, or a home that can't be written
         return False
     return True
