@@ -1,7 +1,7 @@
 """Cold and no-op reconcile as ratios to the floor, and what else the budget names; one run, one table.
 
     python bench/run.py VAULT            a vault of your own (it is only read)
-    python bench/run.py --notes 10000    a generated one
+    python bench/run.py --notes 1000 10000 100000    generated ones, side by side
 
 Figures are medians of several rounds, in process, start-up excluded. Absolute seconds say little on a
 shared machine; the ratio to the floor in the same run is the figure to quote.
@@ -86,7 +86,8 @@ def measure(root: Path, rounds: int) -> dict[str, float]:
         "walk_s": walk,
         "noop_s": noop,
         "noop_ratio": (noop - 0.02) / walk,
-        "edit_ms": 1000 * edit,
+        "edit_ms": 1000 * edit[0],
+        "edit_told_ms": 1000 * edit[1],
         "query_p50_ms": queries[0],
         "query_p95_ms": queries[1],
         "index_mb": size / 1e6,
@@ -94,22 +95,29 @@ def measure(root: Path, rounds: int) -> dict[str, float]:
     }
 
 
-def edit_cost(session: Session, root: Path) -> float:
-    """Return the seconds that one edited note costs beside a no-op, on a copy of one file that is put back."""
+def edit_cost(session: Session, root: Path) -> tuple[float, float]:
+    """Return the seconds of one edited note: (a whole run less a no-op run, a run that is told the path).
+
+    The note is put back afterwards. The no-op runs stand right beside the edits, so that drift of the
+    machine hits both; the path form is what a watcher asks for.
+    """
     path = sorted(root.rglob("*.md"))[0]
+    only = {"bench": [path.relative_to(root).as_posix()]}
     kept = path.read_bytes()
-    costs = []
+    costs, told = [], []
     try:
-        for number in range(7):
+        for number in range(9):
             path.write_bytes(kept + b"\nedited %d\n" % number)
             total = timed(session.reconciler.run)
             time.sleep(0.12)
             session.reconciler.run()
             costs.append(total - timed(session.reconciler.run))
+            path.write_bytes(kept + b"\nedited again %d\n" % number)
+            told.append(timed(lambda: session.reconciler.run(only=only)))
     finally:
         path.write_bytes(kept)
         session.reconciler.run()
-    return max(0.0, statistics.median(costs))
+    return max(0.0, statistics.median(costs)), statistics.median(told)
 
 
 def query_times(session: Session) -> tuple[float, float]:
@@ -130,26 +138,38 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("vault", nargs="?")
-    parser.add_argument("--notes", type=int, default=1_000)
+    parser.add_argument("--notes", type=int, nargs="+", default=[1_000])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", help="write the figures here too")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder) / "vault"
-        if arguments.vault:
-            shutil.copytree(
-                arguments.vault, root, symlinks=True, ignore=lambda d, n: [x for x in n if not _is_plain(d, x)]
-            )
-        else:
-            generate(root, arguments.notes)
-        figures = measure(root, arguments.rounds)
-    width = max(map(len, figures))
-    for name, value in figures.items():
-        print(f"{name:{width}}  {value:.3f}" if isinstance(value, float) else f"{name:{width}}  {value}")
+    columns = []
+    for notes in [0] if arguments.vault else arguments.notes:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder) / "vault"
+            if arguments.vault:
+                shutil.copytree(
+                    arguments.vault, root, symlinks=True, ignore=lambda d, n: [x for x in n if not _is_plain(d, x)]
+                )
+            else:
+                generate(root, notes)
+            columns.append(measure(root, arguments.rounds))
+    show(columns)
     if arguments.json:
         Path(arguments.json).write_text(
-            json.dumps({"python": sys.version, **figures}, indent=1) + "\n", encoding="utf-8"
+            json.dumps({"python": sys.version, "sizes": columns}, indent=1) + "\n", encoding="utf-8"
         )
+
+
+def show(columns: list[dict[str, float]]) -> None:
+    """Print one column a size, and how the cost of one edit grows from the first to the last."""
+    width = max(map(len, columns[0]))
+    for name in columns[0]:
+        print(
+            f"{name:{width}}",
+            *(f"{column[name]:12,.0f}" if name == "notes" else f"{column[name]:12.3f}" for column in columns),
+        )
+    for name in ("edit_ms", "edit_told_ms") if len(columns) > 1 else ():
+        print(f"{name} grows from the first size to the last: {columns[-1][name] / max(columns[0][name], 1e-9):.2f} x")
 
 
 def _is_plain(folder: str, name: str) -> bool:

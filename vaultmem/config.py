@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vaultmem.config_rules import MappingConfig, VaultConfig, check_document
+from vaultmem.config_rules import MappingConfig, VaultConfig, check_document, native_source
 from vaultmem.errors import ConfigError, NotConfigured
 
 CONFIG_NAME = "config.toml"
+MEMORY_FOLDER = "memory"
+NATIVE_ID = "@wiki"
+"""The source id of the native wiki: no vault of a user can have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +32,27 @@ class Config:
     vaults: tuple[VaultConfig, ...] = ()
     enabled: bool = True
     project_id: str = ""
+    adopted: str = ""
     engine: str = "auto"
     max_recall_body_chars: int = 4096
     read_only: bool = False
+    lifecycle_enabled: bool = False
+    explain_enabled: bool = True
+
+    @property
+    def memory_root(self) -> str:
+        """The absolute path of the native wiki: ours, or that of an adopted CAO home."""
+        return os.path.join(self.adopted or self.home, MEMORY_FOLDER)
+
+    @property
+    def native(self) -> VaultConfig:
+        """The native wiki as a source."""
+        return native_source(NATIVE_ID, self.memory_root, self.vaults)
+
+    @property
+    def sources(self) -> tuple[VaultConfig, ...]:
+        """All that is read into the index: the vaults, then the native wiki."""
+        return (*self.vaults, self.native)
 
     @property
     def path(self) -> str:
@@ -39,15 +60,15 @@ class Config:
         return os.path.join(self.home, CONFIG_NAME)
 
     def vault(self, vault_id: str) -> VaultConfig:
-        """Return the vault of that id; KeyError when it is not configured."""
-        for vault in self.vaults:
+        """Return the vault (or native wiki) of that id; KeyError when it is not configured."""
+        for vault in self.sources:
             if vault.id == vault_id:
                 return vault
         raise KeyError(vault_id)
 
     def require_vault(self) -> None:
-        """Raise NotConfigured unless a vault is configured."""
-        if not self.vaults:
+        """Raise NotConfigured unless a vault is configured, or there is a native wiki."""
+        if not self.vaults and not os.path.isdir(self.memory_root):
             raise NotConfigured(f"No vault is configured in {self.path}", "Run: vaultmem init PATH-OF-YOUR-VAULT")
 
 
@@ -73,6 +94,12 @@ def default_home() -> str:
 def _switch(text: str) -> bool:
     """Read an environment switch: 1, true, yes, on are true, any other text false."""
     return text.strip().lower() in {"1", "true", "yes", "on"}
+
+
+def _flag(name: str, default: bool) -> bool:
+    """Return a switch of the environment (ours, then CAO's), else the file's value."""
+    text = environment_value(f"VAULTMEM_{name}", f"CAO_MEMORY_{name}")
+    return _switch(text) if text else default
 
 
 def read_document(path: str) -> dict[str, Any]:
@@ -114,9 +141,12 @@ def config_from_document(document: dict[str, Any], home: str, *, read_only: bool
         vaults=checked.vaults,
         enabled=_switch(enabled_text) if enabled_text else checked.enabled,
         project_id=project_id,
+        adopted=checked.adopted,
         engine=checked.engine,
         max_recall_body_chars=checked.max_recall_body_chars,
         read_only=read_only or _switch(environment_value("VAULTMEM_READ_ONLY")),
+        lifecycle_enabled=_flag("LIFECYCLE_ENABLED", checked.lifecycle_enabled),
+        explain_enabled=_flag("EXPLAIN_ENABLED", checked.explain_enabled),
     )
 
 

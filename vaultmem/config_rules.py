@@ -52,6 +52,9 @@ class VaultConfig:
     max_total_bytes: int = 0
     mappings: tuple[MappingConfig, ...] = ()
     configured_root: str = ""
+    native: bool = False
+    mapped_away: tuple[tuple[str, str | None], ...] = ()
+    """Of the native wiki: bindings (id "*": all of a scope) that a vault holds, whose topics are not shown."""
 
 
 @dataclass(slots=True)
@@ -61,8 +64,11 @@ class CheckedDocument:
     vaults: tuple[VaultConfig, ...] = ()
     enabled: bool = True
     project_id: str = ""
+    adopted: str = ""
     engine: str = "auto"
     max_recall_body_chars: int = 4096
+    lifecycle_enabled: bool = False
+    explain_enabled: bool = True
     problems: tuple[str, ...] = ()
 
 
@@ -136,8 +142,11 @@ def check_document(document: Mapping[str, Any], home: str, user_home: str) -> Ch
     checked = CheckedDocument(
         enabled=memory.flag("enabled", True),
         project_id=memory.text("project_id"),
+        adopted=_adopted(memory),
         max_recall_body_chars=memory.number("max_recall_body_chars", 4096, 1, 65_536),
         engine=search.choice("engine", "auto", ENGINES),
+        lifecycle_enabled=_table(memory, "lifecycle").flag("enabled", False),
+        explain_enabled=memory.flag("explain_enabled", True),
     )
     if checked.project_id and not SCOPE_ID.match(checked.project_id):
         memory.problem("project_id", "may hold letters, digits, dots, _ and - only (at most 128)")
@@ -149,6 +158,14 @@ def check_document(document: Mapping[str, Any], home: str, user_home: str) -> Ch
     checked.vaults = tuple(vault for vault in vaults if vault.id and vault.root)
     checked.problems = tuple(problems)
     return checked
+
+
+def _adopted(memory: _Table) -> str:
+    folder = memory.text("adopted")
+    if folder and not os.path.isabs(folder):
+        memory.problem("adopted", f'"{folder}" must be the absolute path of a CAO home')
+        return ""
+    return folder
 
 
 def _table(parent: _Table, key: str) -> _Table:
@@ -312,6 +329,34 @@ def _check_mappings(table: _Table, vault: VaultConfig) -> None:
             table.problem(f"{where}.writable", f'"{mapping.folder}" is not inside managed_folder "{managed}"')
     if managed and vault.mappings and not any(m.writable for m in vault.mappings):
         table.problem("managed_folder", f'no mapping inside "{managed}" is writable')
+
+
+NATIVE_MAPPING = MappingConfig(".", "global")
+NATIVE_MAX_TOPIC_BYTES = 1_048_576
+
+
+def native_source(source_id: str, root: str, vaults: tuple[VaultConfig, ...]) -> VaultConfig:
+    """Return the native wiki as one more source; bindings of topics follow from their folders, not from mappings."""
+    away = {(m.scope, m.scope_id) for vault in vaults for m in vault.mappings}
+    return VaultConfig(
+        id=source_id,
+        root=root,
+        obsidian_excludes=False,
+        max_note_bytes=NATIVE_MAX_TOPIC_BYTES,
+        max_notes=2_000_000,
+        mappings=(NATIVE_MAPPING,),
+        native=True,
+        mapped_away=tuple(sorted(away, key=lambda pair: (pair[0], pair[1] or ""))),
+    )
+
+
+def covers(mapped: tuple[str, str | None], scope: str, scope_id: str | None) -> bool:
+    """Tell whether a mapped (scope, id) is that of a binding; ids of projects compare without letter case."""
+    if mapped[0] != scope:
+        return False
+    return mapped[1] in (WILDCARD, scope_id) or (
+        scope == "project" and (mapped[1] or "").lower() == (scope_id or "").lower()
+    )
 
 
 def is_below(path: str, folder: str) -> bool:

@@ -191,6 +191,29 @@ def link_new(folder_fd: int, temp: str, name: str) -> None:
     fsync_folder(folder_fd)
 
 
+def move_between(from_fd: int, from_name: str, to_fd: int, to_name: str) -> bool:
+    """Durably move a plain file to a name that must not exist; False when there is none to move."""
+    try:
+        if not stat.S_ISREG(os.stat(from_name, dir_fd=from_fd, follow_symlinks=False).st_mode):
+            raise FileRefused(f"{from_name} is not a regular file")
+        os.link(from_name, to_name, src_dir_fd=from_fd, dst_dir_fd=to_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    fsync_folder(to_fd)
+    os.unlink(from_name, dir_fd=from_fd)
+    fsync_folder(from_fd)
+    return True
+
+
+def read_home_file(path: str) -> str:
+    """Return the text of a small file of our home, "" when there is none."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(16_777_216).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+
+
 def drop_temp(folder_fd: int, temp: str) -> None:
     """Remove a temporary file that was not published."""
     with suppress(OSError):

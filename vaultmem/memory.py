@@ -18,8 +18,10 @@ from vaultmem.sync.reconcile import ReconcileResult, Work
 if TYPE_CHECKING:
     from vaultmem.graph.view import GraphView
     from vaultmem.model import WriteResult
+    from vaultmem.ops.adopt import Adopted
     from vaultmem.ops.filters import NoteFilter
     from vaultmem.ops.findings import FindingRow
+    from vaultmem.ops.forget import ClearResult, ForgetRequest
     from vaultmem.ops.inspect import LinksResult, ListResult, ShowResult
     from vaultmem.ops.recall import RecallRequest, RecallResult
     from vaultmem.ops.status import RebuildResult
@@ -113,6 +115,48 @@ class Memory:
         from vaultmem.ops.store import store
 
         return store(self._session, request)
+
+    def forget(self, request: ForgetRequest) -> WriteResult:
+        """Forget a memory (`ops.forget`)."""
+        from vaultmem.ops.forget import forget
+
+        return forget(self._session, request)
+
+    def restore(self, key: str, scope: str = "project", scope_id: str | None = None) -> WriteResult:
+        """Bring a forgotten memory back (`ops.forget`)."""
+        from vaultmem.ops.forget import restore
+
+        return restore(self._session, key, scope, scope_id)
+
+    def clear(self, scope: str, scope_id: str | None = None, *, dry_run: bool = True) -> ClearResult:
+        """Forget all topics and managed notes of a scope (`ops.forget`)."""
+        from vaultmem.ops.forget import clear
+
+        return clear(self._session, scope, scope_id, dry_run=dry_run)
+
+    def retention(self, *, apply: bool = False) -> dict[str, Any]:
+        """Move expired topics to the trash (`ops.retention`)."""
+        from vaultmem.ops.retention import retention
+
+        return retention(self._session, apply=apply)
+
+    def repair(self, *, apply: bool = False) -> dict[str, Any]:
+        """Make index.md and the index agree with the topic files (`ops.repair`)."""
+        from vaultmem.ops.repair import repair
+
+        return repair(self._session, apply=apply)
+
+    def adopt(self) -> Adopted:
+        """Take over what only an adopted CAO home's database knows (`ops.adopt`)."""
+        from vaultmem.ops.adopt import adopt
+
+        return adopt(self._session)
+
+    def explain(self, query: str, wanted: NoteFilter, limit: int = 10) -> dict[str, Any]:
+        """Compare recall by time with recall by relevance (`ops.explain`)."""
+        from vaultmem.ops.explain import explain
+
+        return explain(self._session, query, wanted, limit)
 
     def graph(self) -> GraphView:
         """Return the graph (`graph.view`)."""

@@ -194,6 +194,8 @@ class Hit:
     related: bool = False
     content_truncated: bool = False
     partial: bool = False
+    lifecycle_status: str = ""
+    explain: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,3 +210,5 @@ class WriteResult:
     path: str
     vault: str = ""
     warnings: tuple[str, ...] = ()
+    similar: tuple[str, ...] = ()
+    created_at: str = ""

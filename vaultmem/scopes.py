@@ -12,13 +12,15 @@ import os
 import re
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from vaultmem.config import Config, environment_value
 from vaultmem.config_rules import SCOPE_ID
 from vaultmem.errors import ScopeError, UsageError
 from vaultmem.model import SCOPES, Binding
+from vaultmem.notes.wiki import RESERVED_IDS
 
 GIT_WAIT_S = 2.0
 _SCHEME = re.compile(r"^(?:git\+)?(?:ssh|git|https?)://", re.IGNORECASE)
@@ -27,11 +29,17 @@ _DEFAULT_PORT = re.compile(r"^([^/:]+):(?:22|80|443|9418)(?=/)")
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Where a call comes from; empty fields are unknown."""
+    """Where a call comes from; empty fields are unknown.
+
+    `project` names the project id outright; `caller_scope` lowers what the caller may write (empty: an operator).
+    """
 
     cwd: str = ""
     session: str = ""
     agent: str = ""
+    project: str = ""
+    provider: str = ""
+    caller_scope: str = ""
 
 
 def context_from_environment() -> CallContext:
@@ -46,6 +54,8 @@ def context_from_environment() -> CallContext:
         cwd=cwd,
         session=environment_value("VAULTMEM_SESSION", "CAO_SESSION_NAME"),
         agent=environment_value("VAULTMEM_AGENT", "CAO_AGENT_PROFILE"),
+        provider=environment_value("VAULTMEM_PROVIDER", "CAO_PROVIDER"),
+        caller_scope=environment_value("VAULTMEM_CALLER_SCOPE"),
     )
 
 
@@ -82,31 +92,90 @@ _HOW_TO_SET = {
 
 def _id_from_context(config: Config, context: CallContext, scope: str) -> str:
     if scope == "session":
-        return _clean(context.session)
+        return lossless_id(context.session)
     if scope == "agent":
-        return _clean(context.agent)
-    return project_id(config, context)
+        return lossless_id(context.agent)
+    return project_identity(config, context).id
 
 
-def _clean(name: str) -> str:
-    kept = re.sub(r"-+", "-", re.sub(r"[^A-Za-z0-9_-]", "", name)).strip("-_")
-    return kept[:128]
+def lossless_id(name: str) -> str:
+    """Return the scope id of a session or agent name: itself where it can be one, so that no two names share one.
+
+    Other names keep their usable characters and get 8 hex of their hash (known-gaps.md, 38).
+    """
+    if not name or SCOPE_ID.match(name):
+        return name
+    kept = re.sub(r"-+", "-", re.sub(r"[^A-Za-z0-9_-]", "", name)).strip("-_")[:100]
+    return f"{kept or 'id'}.{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-def project_id(config: Config, context: CallContext) -> str:
-    """Return the project's id: setting, git remote, hash of the folder; "" when there is none."""
-    if config.project_id:
-        if not SCOPE_ID.match(config.project_id) or config.project_id in ("global", "federated"):
+@dataclass(frozen=True, slots=True)
+class ProjectIdentity:
+    """A project's id ("": none), where it comes from, and other ids under which its memories may lie (id → kind)."""
+
+    id: str = ""
+    source: str = ""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+
+def project_identity(config: Config, context: CallContext) -> ProjectIdentity:
+    """Return who the project is: named outright, setting, git remote, hash of the folder.
+
+    Raises ScopeError for a named id that can't be one.
+    """
+    folder = _project_folder(context)
+    hashed = hashlib.sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()[:12] if folder else ""
+    by_folder = {hashed: "cwd_hash"} if hashed else {}
+    named = context.project or config.project_id
+    if named:
+        if not SCOPE_ID.match(named) or named in RESERVED_IDS:
             raise ScopeError(
                 "The configured project id is not valid", "Use letters, digits, dots, _ and - (at most 128)"
             )
-        return config.project_id
+        return ProjectIdentity(named, "setting", {alias: kind for alias, kind in by_folder.items() if alias != named})
+    if not folder:
+        return ProjectIdentity()
+    remote = _git_remote(folder)
+    found = normalised_remote(remote)
+    if not found:
+        return ProjectIdentity(hashed, "folder")
+    upstream = upstream_remote(remote)
+    if upstream and upstream != found and upstream not in RESERVED_IDS:
+        by_folder[upstream] = "git_upstream"
+    return ProjectIdentity(found, "git", by_folder)
+
+
+def _project_folder(context: CallContext) -> str:
+    """Return the real folder of a call, "" where none can be a project."""
     if not context.cwd:
         return ""
     folder = os.path.realpath(context.cwd)
-    if not os.path.isdir(folder) or _gives_no_project(folder):
-        return ""
-    return normalised_remote(_git_remote(folder)) or hashlib.sha256(folder.encode()).hexdigest()[:12]
+    return folder if os.path.isdir(folder) and not _gives_no_project(folder) else ""
+
+
+def upstream_remote(url: str) -> str:
+    """Return the id that upstream gives a remote: a place where it may have stored this project's memories."""
+    text = re.sub(r"^(?:git\+ssh|ssh|git|https?)://", "", url.strip().lower())
+    text = text.partition("@")[2] if "@" in text else text
+    colon, slash = text.find(":"), text.find("/")
+    if colon >= 0 and (slash < 0 or colon < slash):
+        text = text[:colon] + "/" + text[colon + 1 :]
+    return re.sub(r"[^a-z0-9]+", "-", text.removesuffix(".git")).strip("-")[:128]
+
+
+WRITE_RANKS = {"session": 0, "federated": 0, "project": 1, "agent": 1, "global": 2}
+"""Who may write where: the same scope, or one of strictly lower rank (scopes-and-identity.md)."""
+
+
+def check_may_write(context: CallContext, scope: str) -> None:
+    """Raise ScopeError when the caller's own scope may not write that scope."""
+    caller = context.caller_scope or "global"
+    if caller not in WRITE_RANKS:
+        raise ScopeError(f'The caller scope "{caller}" is unknown', f"Use one of: {', '.join(SCOPES)}")
+    if caller != scope and WRITE_RANKS[caller] <= WRITE_RANKS[scope]:
+        raise ScopeError(
+            f"A caller of scope {caller} may not write {scope} memory", "Store it in the caller's own scope"
+        )
 
 
 def _gives_no_project(folder: str) -> bool:

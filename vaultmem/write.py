@@ -20,7 +20,9 @@ from vaultmem.errors import FileRefused, NoteChangedSinceRead, StoreRefused
 from vaultmem.fs import (
     drop_temp,
     ensure_private_folder,
+    fsync_folder,
     link_new,
+    move_between,
     open_folder,
     open_root,
     publish,
@@ -50,8 +52,9 @@ def write_note(vault: VaultConfig, rel_path: str, edit: Edit, conflicts: str) ->
     """
     refuse_unsupported_platform()
     folder, _, name = rel_path.rpartition("/")
-    if not vault.managed_folder or not (folder + "/").startswith(vault.managed_folder + "/"):
-        raise StoreRefused(f"{rel_path} is outside the managed folder, and nothing else is ever written")
+    refuse_outside(vault, folder, rel_path)
+    if vault.native:
+        ensure_private_folder(vault.root)
     root_fd = open_root(vault.root)
     try:
         try:
@@ -67,6 +70,59 @@ def write_note(vault: VaultConfig, rel_path: str, edit: Edit, conflicts: str) ->
             os.close(folder_fd)
     finally:
         os.close(root_fd)
+
+
+def refuse_outside(vault: VaultConfig, folder: str, rel_path: str) -> None:
+    """Refuse a path that is not ours to write: of a vault only the managed folder is."""
+    if vault.native:
+        return
+    if not vault.managed_folder or not (folder + "/").startswith(vault.managed_folder + "/"):
+        raise StoreRefused(f"{rel_path} is outside the managed folder, and nothing else is ever written")
+
+
+def move_topic(home: str, source: str, target: str) -> bool:
+    """Move a topic between two folders of our own, both relative to `home`; False when it is not there.
+
+    The target must not exist (FileExistsError). Both folders are flushed, so that the topic is in
+    one place or the other after any crash. Raises FileRefused for links on the way.
+    """
+    home_fd = open_root(home)
+    try:
+        from_folder, _, from_name = source.rpartition("/")
+        to_folder, _, to_name = target.rpartition("/")
+        try:
+            from_fd = open_folder(home_fd, from_folder)
+        except FileNotFoundError:
+            return False
+        try:
+            to_fd = open_folder(home_fd, to_folder, create=True)
+            try:
+                return move_between(from_fd, from_name, to_fd, to_name)
+            finally:
+                os.close(to_fd)
+        finally:
+            os.close(from_fd)
+    finally:
+        os.close(home_fd)
+
+
+def remove_topic(home: str, path: str) -> bool:
+    """Delete a file of our own (relative to `home`) for good; False when it is not there."""
+    home_fd = open_root(home)
+    try:
+        folder, _, name = path.rpartition("/")
+        try:
+            folder_fd = open_folder(home_fd, folder)
+            try:
+                os.unlink(name, dir_fd=folder_fd)
+                fsync_folder(folder_fd)
+            finally:
+                os.close(folder_fd)
+        except FileNotFoundError:
+            return False
+        return True
+    finally:
+        os.close(home_fd)
 
 
 def _sweep(folder_fd: int) -> None:

@@ -116,7 +116,7 @@ class Run:
                 step.error = error
 
     def memory(self) -> Any:
-        return open_memory(str(self.world.home), context=CallContext())
+        return open_memory(str(self.world.home), context=CallContext(project=PROJECT, agent=PROJECT))
 
     def do_reconcile(self, rest: str) -> Any:
         with self.memory() as memory:

@@ -441,7 +441,7 @@ def _(run: Run) -> None:
 
 @judges("fm-dates-go-through-json")
 def _(run: Run) -> None:
-    found = run.world.cli("recall", "quarterly", "--format", "json")
+    found = run.world.cli("recall", "quarterly", "--all", "--format", "json")
 
     def refuse(text: str) -> None:
         raise AssertionError(f"{text} is no strict JSON")

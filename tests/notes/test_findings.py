@@ -54,6 +54,20 @@ def bad_name(world: World) -> None:
         file.write(b"x")
 
 
+def topic(world: World) -> None:
+    folder = world.home / "memory/global/wiki/session/s"
+    folder.mkdir(parents=True)
+    (folder / "t.md").write_text(f"{CANARY} without a frame\n")
+
+
+def forgotten(world: World) -> None:
+    from vaultmem.ops.forget import ForgetRequest
+
+    world.write("n.md", cao(""))
+    with world.open() as memory:
+        assert memory.forget(ForgetRequest("k", "global")).action == "deindexed"
+
+
 def deep(world: World) -> None:
     world.write("/".join(f"d{number}" for number in range(66)) + "/n.md", "x\n")
 
@@ -134,6 +148,8 @@ MAKERS: dict[str, Callable[[World], None]] = {
     "frontmatter_duplicate_key": note("---\na: CANARY\na: 2\n---\n"),
     "frontmatter_too_large": note("---\na: " + "CANARY " * 4_000 + "\n---\n"),
     "frontmatter_unsafe": note("---\na: !!python/name:os.system CANARY\n---\n"),
+    "topic_malformed": topic,
+    "deindexed_retained": forgotten,
     "property_ignored": note("---\ntags: CANARY, b\n---\n"),
     "note_too_large": note("CANARY " * 50_000),
     "plugin_format_excluded": note("CANARY\n", "n.excalidraw.md"),

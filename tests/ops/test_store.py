@@ -190,8 +190,11 @@ def test_scopes_are_never_widened(world: World) -> None:
         memory.store(StoreRequest("client A pays late"))
     with world.open(cwd="/") as memory, pytest.raises(ScopeError):
         memory.store(StoreRequest("role note", scope="agent"))
+    world.configure('folder = "Roles"\nscope = "agent"\nscope_id = "*"', managed="")
+    (world.vault / "Roles").mkdir()
     with pytest.raises(ScopeNotWritable):
         store(world, "x", scope="agent", scope_id="reviewer")
+    assert not (world.home / "memory").exists()
     assert list(world.vault.rglob("*.md")) == []
 
 

@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 import unicodedata
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,16 +18,27 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from tests.conftest import World
+from vaultmem.errors import VaultmemError
 from vaultmem.index import digest
+from vaultmem.ops.filters import NoteFilter
+from vaultmem.ops.forget import ForgetRequest
 from vaultmem.ops.recall import RecallRequest
 from vaultmem.ops.session import Session
 from vaultmem.ops.status import _Beside, _differences, _Frozen
+from vaultmem.ops.store import StoreRequest
 from vaultmem.sync.reconcile import Reconciler
 
 NAMES = ["Alpha", "alpha", "Beta", "Gamma note", "Ünï", "Delta.v1"]
 FOLDERS = ["", "one/", "one/deep/", "two/", "Agent Memory/"]
 PATHS = [folder + name + ".md" for folder in FOLDERS for name in NAMES]
 KEYS = ["k-one", "k-two"]
+TEXTS = st.sampled_from(["pump [[k-two]]", "heron oil", "belt [[Alpha]]"])
+SCOPES = st.sampled_from(["global", "project"])
+MAPPINGS = (
+    'folder = "."\nscope = "global"',
+    'folder = "Agent Memory"\nscope = "global"\nwritable = true\ninject = true',
+)
+"""Projects are not mapped, so that their memories are topics of the native wiki."""
 WORDS = ["heron", "egret", "pump", "belt", "oil"]
 LONG = "The pump needs oil every forty hours, and a new belt each spring; the manual is in the shed. "
 
@@ -86,6 +98,7 @@ class VaultMachine(RuleBasedStateMachine):
     def start(self, first: list[tuple[str, str]], indexed: bool) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="vaultmem-test-"))
         self.world = World(self.folder)
+        self.world.configure(*MAPPINGS)
         self.vault = self.world.vault
         self.config = self.world.open().config
         self.fill()
@@ -184,7 +197,7 @@ class VaultMachine(RuleBasedStateMachine):
 
     @rule(exclude=st.sampled_from(["", 'exclude = ["two/**"]', 'exclude = ["alpha.md"]']))
     def configure(self, exclude: str) -> None:
-        self.world.configure(top=exclude)
+        self.world.configure(*MAPPINGS, top=exclude)
         self.config = self.world.open().config
 
     @rule(filters=st.sampled_from(["[]", '["one/"]']))
@@ -209,6 +222,29 @@ class VaultMachine(RuleBasedStateMachine):
             with self.world.open() as memory:
                 memory.reconcile(only={"v": [unicodedata.normalize("NFC", path)]})
 
+    @rule(
+        key=st.sampled_from(KEYS), text=st.sampled_from(["pump [[k-two]]", "heron oil", "belt [[Alpha]]"]), scope=SCOPES
+    )
+    def store(self, key: str, text: str, scope: str) -> None:
+        with self.world.open(project="p") as memory, suppress(VaultmemError):
+            memory.store(StoreRequest(text, key, scope))
+
+    @rule(key=st.sampled_from(KEYS), scope=SCOPES)
+    def forget(self, key: str, scope: str) -> None:
+        with self.world.open(project="p") as memory, suppress(VaultmemError):
+            memory.forget(ForgetRequest(key, scope))
+
+    @rule(key=st.sampled_from(KEYS), scope=SCOPES)
+    def restore(self, key: str, scope: str) -> None:
+        with self.world.open(project="p") as memory, suppress(VaultmemError):
+            memory.restore(key, scope)
+
+    @rule(key=st.sampled_from(KEYS), text=st.sampled_from(["## 2026-01-01T00:00:00Z\noil\n", "[[k-one]]\n"]))
+    def edit_a_topic(self, key: str, text: str) -> None:
+        topic = self.world.home / f"memory/p/wiki/project/{key}.md"
+        if topic.exists():
+            topic.write_text(topic.read_text(encoding="utf-8") + text, encoding="utf-8")
+
     @rule()
     def check(self) -> None:
         with Session(self.config) as session:
@@ -229,7 +265,8 @@ class VaultMachine(RuleBasedStateMachine):
 
         found: list[object] = []
         for query in (*WORDS, "pump belt", "shed manual heron", "Title", "nick", ""):
-            hits = recall(session, RecallRequest(query, limit=20), sweep=False).hits
+            request = RecallRequest(query, NoteFilter(everyone=True), limit=20, record_access=False)
+            hits = recall(session, request, sweep=False).hits
             found.append([(hit.path, hit.key, round(hit.score, 6), hit.updated_at, hit.superseded_by) for hit in hits])
         return found
 

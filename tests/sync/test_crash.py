@@ -23,6 +23,9 @@ def many(world: World, count: int = 300) -> None:
         )
 
 
+KILLS = 60 if os.environ.get("VAULTMEM_TEST_PROFILE") == "long" else 6
+
+
 def kill_after(world: World, seconds: float, *arguments: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "vaultmem", "--home", str(world.home), *arguments],
@@ -41,13 +44,13 @@ def test_kill_converges(world: World, command: str) -> None:
     world.cli("reconcile")
     whole = time.monotonic() - start
     generator = random.Random(7)
-    for round_ in range(6):
+    for round_ in range(KILLS):
         for number in range(0, 300, 5):
             world.write(f"f{number % 7}/n{number}.md", f"# n{number}\nbasalt round{round_} [[n{number + 1}]]\n")
         kill_after(world, generator.uniform(0.1, whole), command)
     assert world.cli("reconcile").code == 0
     assert world.cli("rebuild", "--verify").code == 0
-    found = world.cli("recall", "round5", "--limit", "100", "--format", "json").json
+    found = world.cli("recall", f"round{KILLS - 1}", "--limit", "100", "--format", "json").json
     assert found["total"] == 60
     assert not list(world.home.glob("*.new*"))
 

@@ -123,7 +123,7 @@ def test_filters_apply_before_the_limit(world: World) -> None:
     with world.open() as memory:
         from vaultmem.ops.recall import RecallRequest
 
-        found = memory.recall(RecallRequest("cache", NoteFilter(scope="project"), limit=5))
+        found = memory.recall(RecallRequest("cache", NoteFilter(scope="project", scope_id="p"), limit=5))
     assert len(found.hits) == 5 and found.total == 5 and all(hit.path.startswith("Work/") for hit in found.hits)
 
 

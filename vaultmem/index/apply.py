@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from vaultmem.config import NATIVE_ID
 from vaultmem.index import digest
 from vaultmem.index.links import LinkWriter
 from vaultmem.index.queries import chunked
@@ -38,8 +39,13 @@ class Applier:
     """Applies plans to one open index."""
 
     def __init__(
-        self, connection: sqlite3.Connection, engine: SearchEngine, prepared: Callable[[int], PreparedNote]
+        self,
+        connection: sqlite3.Connection,
+        engine: SearchEngine,
+        prepared: Callable[[int], PreparedNote],
+        rejected: Collection[str] = frozenset(),
     ) -> None:
+        self._rejected = rejected
         self.connection = connection
         self.engine = engine
         self.prepared = prepared
@@ -63,7 +69,8 @@ class Applier:
         try:
             if bulk:
                 drop_late_indexes(connection)
-            links = LinkWriter(connection, many=len(plan.puts) + len(plan.relinks) > MANY_LINKS)
+            many = len(plan.puts) + len(plan.relinks) > MANY_LINKS
+            links = LinkWriter(connection, many=many, rejected=self._rejected)
             for drop in plan.drops:
                 self._drop(drop, links)
             ids = self._write_files(plan)
@@ -225,7 +232,7 @@ class Applier:
         values: dict[str, Any] = dict(zip(_NOTE_FIELDS, row, strict=True))
         kept = self.connection.execute(
             "SELECT path, code, severity, line, message FROM finding WHERE file_id = ? "
-            "AND code NOT IN ('key_collision', 'path_case_collision', 'edge_limit_exceeded')",
+            "AND code NOT IN ('key_collision', 'path_case_collision', 'edge_limit_exceeded', 'deindexed_retained')",
             (mark.file.id,),
         ).fetchall()
         findings = [Finding(code, severity, path, line, message) for path, code, severity, line, message in kept]
@@ -287,7 +294,7 @@ def _note_values(put: Put, prepared: PreparedNote, note_id: int) -> dict[str, An
         "claimed_key": facts.claimed_key,
         "scope": file.binding.scope,
         "scope_id": scope_id,
-        "source_kind": "vault",
+        "source_kind": "native" if file.vault == NATIVE_ID else "vault",
         "mapping": file.mapping,
         "created_at": created,
         "updated_at": updated,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from vaultmem.edges import MAX_EDGES_PER_TYPE, Edge, LinkEnd, edges_of
 from vaultmem.index import digest
@@ -50,8 +50,11 @@ class _Row:
 class LinkWriter:
     """Writes and resolves the links of one transaction; `added` and `removed` go into the digest."""
 
-    def __init__(self, connection: sqlite3.Connection, *, many: bool = False) -> None:
-        """`many`: so much is to be resolved that the table of names is read at once."""
+    def __init__(
+        self, connection: sqlite3.Connection, *, many: bool = False, rejected: Collection[str] = frozenset()
+    ) -> None:
+        """`many`: so much is to be resolved that the table of names is read at once; `rejected`: edges by id."""
+        self._rejected = rejected
         self._connection = connection
         self._names: dict[tuple[str, str], list[_Target]] = {}
         self._by_id: dict[int, _Target] = {}
@@ -166,6 +169,7 @@ class LinkWriter:
         if source.binding is None or not source.shown or not ends:
             return []
         edges, cut = edges_of(source.binding, source.key, ends)
+        edges = tuple(replace(edge, status="rejected") if edge.id in self._rejected else edge for edge in edges)
         rows = [_edge_row(edge, source_id) for edge in edges]
         self._connection.executemany(_EDGE_INSERT, rows)
         self.edge_rows += len(rows)

@@ -117,6 +117,35 @@ class IndexView:
         return found
 
 
+def vaults_present(connection: sqlite3.Connection) -> list[str]:
+    """Return the ids of the sources that the index holds files of, whatever their number of files."""
+    found: list[str] = []
+    sql = "SELECT vault FROM file WHERE vault > ? ORDER BY vault LIMIT 1"
+    while (row := connection.execute(sql, (found[-1] if found else "",)).fetchone()) is not None:
+        found.append(str(row[0]))
+    return found
+
+
+def bindings_present(connection: sqlite3.Connection) -> list[Binding]:
+    """Return whose memories the index holds; a step from one to the next, so it costs what there are of them."""
+    found: list[Binding] = []
+    place = ("", "")
+    sql = "SELECT scope, scope_id FROM note WHERE (scope, scope_id) > (?, ?) ORDER BY scope, scope_id LIMIT 1"
+    while (row := connection.execute(sql, place).fetchone()) is not None:
+        place = (row[0], row[1])
+        found.append(Binding(row[0], row[1] or None))
+    return found
+
+
+def edge_sources(connection: sqlite3.Connection, edge_ids: Collection[str]) -> set[int]:
+    """Return the files that these edges start from."""
+    found: set[int] = set()
+    for batch in chunked(sorted(edge_ids)):
+        sql = f"SELECT source_id FROM edge WHERE id IN ({','.join('?' * len(batch))})"
+        found.update(row[0] for row in connection.execute(sql, batch))
+    return found
+
+
 def known_signatures(connection: sqlite3.Connection, vault: str) -> dict[str, tuple[int, int, int, int] | None]:
     """Return what the scan compares with: raw path to signature, None where it must be read again."""
     sql = "SELECT raw_path, size, mtime_ns, ctime_ns, inode, racy FROM file WHERE vault = ?"

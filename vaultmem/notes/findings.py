@@ -94,6 +94,13 @@ KINDS: dict[str, FindingKind] = {
         "Check the spelling: key, type, managed, links.",
         _EDIT,
     ),
+    "deindexed_retained": FindingKind(
+        "info",
+        "The memory was forgotten, and its file was left as it is; it stays out of every view.",
+        "Bring it back with `vaultmem restore KEY`, or store to its key; or delete the note in Obsidian.",
+        "vaultmem restore KEY",
+        quarantines=True,
+    ),
     "key_collision": FindingKind(
         "error",
         "Two notes of one scope claim the same `cao.key`. The file named after the key in the managed "
@@ -138,6 +145,13 @@ KINDS: dict[str, FindingKind] = {
         "Write the values out.",
         _EDIT,
         quarantines=True,
+    ),
+    "topic_malformed": FindingKind(
+        "warn",
+        "A topic file of the native wiki lacks its `# key` line or header comment, or they contradict its place. "
+        "It is indexed all the same; type and tags may be missing.",
+        "Write the two lines as docs/native-wiki.md shows them.",
+        "Edit the topic file; it is read again at once",
     ),
     "property_ignored": FindingKind(
         "info",

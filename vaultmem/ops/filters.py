@@ -13,12 +13,17 @@ from vaultmem.errors import UsageError
 from vaultmem.index.search import Filter
 from vaultmem.model import TYPES
 from vaultmem.notes.wikilinks import fold
-from vaultmem.scopes import check_scope
+from vaultmem.ops.session import Session
+from vaultmem.scopes import check_scope, resolve_binding
+from vaultmem.visibility import Reader
 
 
 @dataclass(frozen=True, slots=True)
 class NoteFilter:
-    """What notes must be; empty fields do not filter."""
+    """What notes must be; empty fields do not filter.
+
+    `everyone`: an operator's view of all projects, sessions and agents, not of the caller's own only.
+    """
 
     scope: str = ""
     scope_id: str | None = None
@@ -26,6 +31,22 @@ class NoteFilter:
     tags: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
+    everyone: bool = False
+
+
+def reader_of(session: Session, wanted: NoteFilter) -> Reader:
+    """Return whose memories a read may see: the caller's own, those of a named id, or (None) all.
+
+    A scope without an id means the caller's own id of it. Raises ScopeError when there is none to be had.
+    """
+    if wanted.everyone or wanted.scope_id is not None:
+        return None
+    mine = session.bindings()
+    if not wanted.scope:
+        return mine
+    check_scope(wanted.scope)
+    of_scope = tuple(binding for binding in mine if binding.scope == wanted.scope)
+    return of_scope or (resolve_binding(session.config, session.context, wanted.scope),)
 
 
 def combine(*filters: Filter) -> Filter:

@@ -9,13 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 from vaultmem.model import Hit
+from vaultmem.ops.session import Session
 from vaultmem.text.snippets import SNIPPET_CHARS, make_snippet
-from vaultmem.text.tokens import Query
+from vaultmem.text.tokens import Query, inflections
+from vaultmem.visibility import Purpose, Reader, may_show
 
 _COLUMNS = (
     "n.id, n.key, n.scope, n.scope_id, n.source_kind, n.type, n.title, n.tags, n.body, n.path, n.vault, n.updated_at, "
-    "n.created_at, n.properties"
+    "n.created_at, n.properties, n.body_line, n.sections"
 )
+WHOLE = 1 << 40
+"""A budget of characters that means the whole note."""
 
 
 def load_hits(
@@ -33,8 +37,10 @@ def load_hits(
 
 def _hit(row: Sequence[Any], score: float, query: Query, max_body_chars: int) -> Hit:
     body = str(row[8])
-    content = body.strip("\n")
-    cut = len(content) > max_body_chars
+    content, cut = body.strip("\n"), False
+    if row[4] == "native" and max_body_chars < WHOLE:
+        content, cut = matching_sections(body, row[14], json.loads(row[15]), query)
+    cut = cut or len(content) > max_body_chars
     return Hit(
         key=row[1],
         scope=row[2],
@@ -43,7 +49,7 @@ def _hit(row: Sequence[Any], score: float, query: Query, max_body_chars: int) ->
         type=row[5],
         title=row[6],
         tags=tuple(dict.fromkeys(json.loads(row[7]))),
-        content=content[:max_body_chars] if cut else content,
+        content=content[:max_body_chars],
         snippet=make_snippet(body, query, SNIPPET_CHARS),
         path=row[9],
         vault=row[10],
@@ -53,6 +59,62 @@ def _hit(row: Sequence[Any], score: float, query: Query, max_body_chars: int) ->
         properties=json.loads(row[13]),
         content_truncated=cut,
     )
+
+
+def matching_sections(body: str, body_line: int, sections: list[list[Any]], query: Query) -> tuple[str, bool]:
+    """Return what a topic says to a query, and whether that is not all of it.
+
+    Upstream answers with the last section whatever was asked (known-gaps.md, 15): here it is every
+    section that holds a word of the query, and without a query (or such a section) the newest.
+    """
+    texts = section_texts(body, body_line, sections)
+    if len(texts) < 2:
+        return (texts[0] if texts else body.strip("\n")), False
+    chosen = [number for number, text in enumerate(texts) if query.words and _holds(text.lower(), query)]
+    if len(chosen) < 2:
+        return texts[chosen[0] if chosen else -1], True
+    parts = [f"## {sections[number][0]}\n{texts[number]}" for number in chosen]
+    return "\n\n".join(parts), len(chosen) < len(texts)
+
+
+def section_texts(body: str, body_line: int, sections: list[list[Any]]) -> list[str]:
+    """Return the texts of a note's dated sections (`sections`: time and 1-based line of each), headings left out."""
+    lines = body.split("\n")
+    starts = [line - body_line for _, line in sections]
+    return ["\n".join(lines[start + 1 : end]).strip("\n") for start, end in zip(starts, [*starts[1:], len(lines)])]
+
+
+def _holds(text: str, query: Query) -> bool:
+    return any(form in text for word in query.words for form in (word, *inflections(word)[:12]))
+
+
+_RELATED = (
+    "SELECT DISTINCT n.id, e.confidence, e.target_key FROM edge e INDEXED BY edge_from JOIN note n ON n.key = "
+    "e.target_key AND n.scope = e.scope AND n.scope_id = e.scope_id WHERE e.scope = ? AND e.scope_id = ? AND "
+    "e.source_key = ? AND e.type = 'relates_to' AND e.status = 'active' AND {shown} "
+    "ORDER BY e.confidence IS NULL, e.confidence DESC, e.target_key"
+)
+
+
+def related_hits(
+    session: Session, primaries: Sequence[Hit], query: Query, reader: Reader, purpose: Purpose
+) -> list[Hit]:
+    """Return what the primaries relate to, one level, in their order; nothing twice, and only what may be shown."""
+    shown = may_show(session.config, purpose, reader)
+    seen = {(hit.scope, hit.scope_id, hit.key) for hit in primaries}
+    ids: list[int] = []
+    connection = session.connection()
+    for hit in primaries:
+        values = (hit.scope, hit.scope_id or "", hit.key, *shown.parameters)
+        ids += [row[0] for row in connection.execute(_RELATED.format(shown=f"({shown.sql})"), values)]
+    loaded = load_hits(connection, list(dict.fromkeys(ids)), {}, query, session.config.max_recall_body_chars)
+    extras: list[Hit] = []
+    for note_id in dict.fromkeys(ids):
+        hit = loaded[note_id]
+        if (hit.scope, hit.scope_id, hit.key) not in seen:
+            seen.add((hit.scope, hit.scope_id, hit.key))
+            extras.append(replace(with_relations(connection, hit), related=True))
+    return extras
 
 
 _RELATIONS = (
@@ -87,7 +149,7 @@ def hit_json(hit: Hit, *, with_score: bool = True) -> dict[str, Any]:
         "content": hit.content,
         "snippet": hit.snippet,
         "path": hit.path,
-        "vault": hit.vault,
+        "vault": "" if hit.source_kind == "native" else hit.vault,
         "score": round(hit.score, 6),
         "updated_at": hit.updated_at,
         "created_at": hit.created_at,
@@ -98,6 +160,8 @@ def hit_json(hit: Hit, *, with_score: bool = True) -> dict[str, Any]:
         "related": hit.related,
         "content_truncated": hit.content_truncated,
         "partial": hit.partial,
+        **({"lifecycle_status": hit.lifecycle_status} if hit.lifecycle_status else {}),
+        **({"explain": dict(hit.explain)} if hit.explain else {}),
     }
     if not with_score:
         del row["score"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from vaultmem.errors import NoteNotFound, UsageError
 from vaultmem.model import Finding, Hit
-from vaultmem.ops.filters import NoteFilter, combine, filter_sql
+from vaultmem.ops.filters import NoteFilter, combine, filter_sql, reader_of
 from vaultmem.ops.findings import note_findings
 from vaultmem.ops.hits import load_hits, with_relations
 from vaultmem.ops.session import Session
@@ -54,7 +54,7 @@ def list_notes(session: Session, wanted: NoteFilter, limit: int, *, sweep: bool 
         raise UsageError(f"limit is {limit}", "Use 1 or more, or 0 for all")
 
     def action() -> ListResult:
-        where = combine(may_show(session.config, "list"), filter_sql(wanted))
+        where = combine(may_show(session.config, "list", reader_of(session, wanted)), filter_sql(wanted))
         connection = session.connection()
         total = connection.execute(f"SELECT count(*) FROM note n WHERE {where.sql}", where.parameters).fetchone()[0]
         sql = (

@@ -8,26 +8,40 @@ is never found inside another word (cases/search.yaml, search-two-character-cjk-
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from vaultmem.errors import UsageError
+from vaultmem.clock import now
+from vaultmem.errors import StateUnavailable, UsageError
+from vaultmem.index.queries import bindings_present
 from vaultmem.index.search import Filter
 from vaultmem.model import Hit
-from vaultmem.ops.filters import NoteFilter, combine, filter_sql
-from vaultmem.ops.hits import load_hits, with_relations
+from vaultmem.ops.filters import NoteFilter, combine, filter_sql, reader_of
+from vaultmem.ops.hits import load_hits, related_hits, with_relations
+from vaultmem.ops.ranking import (
+    Pool,
+    best_matches,
+    describe,
+    most_used,
+    newest,
+    newest_matches,
+    order_by_relevance,
+    order_by_score,
+    order_by_usage,
+    pool_size,
+    with_counts,
+)
+from vaultmem.ops.reasons import explain_hit
 from vaultmem.ops.session import Session
 from vaultmem.sync.fresh import look_at_files, repair
-from vaultmem.text.proximity import proximity_factor
-from vaultmem.text.tokens import Clause, Query, parse_query
-from vaultmem.visibility import Purpose, all_terms_are_visible, may_show
+from vaultmem.text.tokens import Query, parse_query
+from vaultmem.times import iso
+from vaultmem.visibility import Purpose, Reader, all_terms_are_visible, may_show
 
 MODES = ("hybrid", "bm25", "metadata")
-SORTS = ("relevance", "recency")
+SORTS = ("relevance", "recency", "score", "usage")
 MAX_LIMIT = 100
-_PARTIAL_TERMS = 12
-_RERANKED = 40
-"""How many of the best matches are looked at for nearness."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +55,9 @@ class RecallRequest:
     sort: str = ""
     max_chars: int = 0
     purpose: Purpose = "recall"
+    include_related: bool = False
+    record_access: bool = True
+    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +72,6 @@ class RecallResult:
     truncated: bool
     hits: tuple[Hit, ...]
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class _Found:
-    """Note ids in order, with scores, and which of them match in part only."""
-
-    ids: list[int] = field(default_factory=list)
-    scores: dict[int, float] = field(default_factory=dict)
-    partial: set[int] = field(default_factory=set)
-    total: int = 0
 
 
 def recall(session: Session, request: RecallRequest, *, sweep: bool = True) -> RecallResult:
@@ -84,186 +91,118 @@ def _checked(request: RecallRequest) -> RecallRequest:
         raise UsageError(f"max-chars is {request.max_chars}", "Use 1 or more")
     asks = bool(parse_query(request.query)) if request.mode != "metadata" else bool(request.query.split())
     sort = request.sort or ("relevance" if asks else "recency")
-    return replace(request, sort=sort if asks else "recency")
+    return replace(request, sort="recency" if sort == "relevance" and not asks else sort)
 
 
 def _recall(session: Session, request: RecallRequest) -> RecallResult:
     query = parse_query(request.query)
-    found = _search(session, request, query)
+    pool = _candidates(session, request, query)
     warnings = list(session.warnings)
     repaired: set[str] = set()
-    look = look_at_files(session.config, session.connection(), found.ids)
+    look = look_at_files(session.config, session.connection(), [one.id for one in pool.candidates])
     if look.stale and repair(session.reconciler, look.stale):
         repaired = {path for paths in look.stale.values() for path in paths}
-        found = _search(session, request, query)
-        look = look_at_files(session.config, session.connection(), found.ids)
+        pool = _candidates(session, request, query)
+        look = look_at_files(session.config, session.connection(), [one.id for one in pool.candidates])
     unknown = look.unknown | look.stale_ids
     if unknown:
         warnings.append("some notes could not be compared with their files; their text is from the index")
-    hits = []
-    loaded = load_hits(session.connection(), found.ids, found.scores, query, session.config.max_recall_body_chars)
-    for note_id in found.ids:
-        hit = with_relations(session.connection(), loaded[note_id])
-        state = "unknown" if note_id in unknown else "repaired" if hit.path in repaired else "fresh"
-        hits.append(replace(hit, freshness=state, partial=note_id in found.partial))
+    hits = _hits(session, request, query, pool, unknown, repaired)
     kept = _within_budget(hits, request.max_chars)
+    if request.record_access:
+        _count_access(session, kept)
+    if request.include_related:
+        kept += related_hits(session, kept, query, reader_of(session, request.filter), request.purpose)
     return RecallResult(
         request.query,
         request.mode,
         request.sort,
         session.database.engine.name,
-        found.total,
-        found.total > len(kept),
+        pool.total,
+        pool.total > sum(1 for hit in kept if not hit.related),
         tuple(kept),
         tuple(warnings),
     )
 
 
-def _search(session: Session, request: RecallRequest, query: Query) -> _Found:
-    where = combine(may_show(session.config, request.purpose), filter_sql(request.filter))
+def _hits(
+    session: Session, request: RecallRequest, query: Query, pool: Pool, unknown: set[int], repaired: set[str]
+) -> list[Hit]:
+    scores = {one.id: one.score or one.lexical for one in pool.candidates}
+    loaded = load_hits(session.connection(), list(scores), scores, query, session.config.max_recall_body_chars)
+    lifecycle = session.config.lifecycle_enabled
+    hits = []
+    for one in pool.candidates:
+        hit = with_relations(session.connection(), loaded[one.id])
+        state = "unknown" if one.id in unknown else "repaired" if hit.path in repaired else "fresh"
+        label = "superseded" if lifecycle and one.superseded else ""
+        why = explain_hit(session.connection(), one, hit, query) if request.explain else {}
+        hits.append(replace(hit, freshness=state, partial=one.partial, lifecycle_status=label, explain=why))
+    return hits
+
+
+def _count_access(session: Session, hits: list[Hit]) -> None:
+    """Count what was returned; a count that can't be written never stops an answer."""
+    read = [(hit.scope, hit.scope_id or "", hit.key) for hit in hits]
+    with suppress(sqlite3.Error, StateUnavailable):
+        session.state.memory.count_access(read, iso(now()))
+
+
+def _candidates(session: Session, request: RecallRequest, query: Query) -> Pool:
+    """Return the candidates in order, cut to the limit."""
+    reader = reader_of(session, request.filter)
+    where = combine(may_show(session.config, request.purpose, reader), filter_sql(request.filter))
+    by_scope = not request.filter.scope
+    pool = _pool(session, request, query, where, by_scope, reader)
+    if request.sort == "recency":
+        if session.config.lifecycle_enabled:
+            pool.candidates.sort(key=lambda one: one.superseded)
+        return pool
+    describe(session.connection(), pool.candidates)
+    if request.sort == "relevance":
+        order_by_relevance(pool.candidates, by_scope)
+    else:
+        with_counts(pool.candidates, session.state.memory.counts([one.identity for one in pool.candidates]))
+        if request.sort == "score":
+            order_by_score(pool.candidates, by_scope)
+        else:
+            order_by_usage(pool.candidates, by_scope, session.config.lifecycle_enabled)
+    del pool.candidates[request.limit :]
+    return pool
+
+
+def _pool(
+    session: Session, request: RecallRequest, query: Query, where: Filter, by_scope: bool, reader: Reader
+) -> Pool:
+    size = request.limit if request.sort == "recency" else pool_size(request.limit)
     if request.mode == "metadata" and request.query.split():
-        return _by_substring(session, request, where)
+        return newest(session, _substring(request, where), size, by_scope)
     if not query:
-        return _newest(session, request, where)
-    if all_terms_are_visible(request.purpose) and request.filter == NoteFilter():
+        if request.mode == "bm25":
+            return Pool()
+        pool = newest(session, where, size, by_scope)
+        if request.sort == "usage":
+            known = {one.id for one in pool.candidates}
+            pool.candidates += [one for one in most_used(session, where, size) if one.id not in known]
+        return pool
+    wanted = replace(request.filter, everyone=False)
+    if wanted == NoteFilter() and all_terms_are_visible(
+        request.purpose, reader, bindings_present(session.connection())
+    ):
         where = Filter()
     if request.sort == "recency":
-        return _by_time(session, request, query, where)
-    return _by_relevance(session, request, query, where)
+        return newest_matches(session, query, where, request.limit, by_scope)
+    return best_matches(session, query, where, request.limit, size)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tier:
-    """One way to ask: all clauses or any of them; `partial` marks what it finds as partial."""
-
-    clauses: tuple[Clause, ...]
-    any_clause: bool = False
-    partial: bool = False
-
-
-def _tiers(session: Session, query: Query) -> Iterator[_Tier]:
-    """Yield tiers from strict to loose, without repeats; later ones are only asked for if slots are left."""
-    yield _Tier(query.exact)
-    if query.inflected != query.exact:
-        yield _Tier(query.inflected)
-    if len(query.inflected) > 1:
-        present = tuple(
-            clause
-            for clause in query.inflected[:_PARTIAL_TERMS]
-            if session.database.engine.count(session.connection(), (clause,), False, Filter())
-        )
-        if 0 < len(present) < len(query.inflected):
-            yield _Tier(present, partial=True)
-    for clauses in (query.partial, query.loose):
-        if len(clauses) > 1 or clauses not in (query.exact, query.inflected):
-            yield _Tier(clauses[:_PARTIAL_TERMS], any_clause=True, partial=True)
-
-
-def _by_relevance(session: Session, request: RecallRequest, query: Query, where: Filter) -> _Found:
-    connection, engine = session.connection(), session.database.engine
-    found = _Found()
-    for tier in _tiers(session, query):
-        pool = max(_RERANKED, 2 * request.limit) if len(query.words) > 1 else request.limit
-        rows = engine.best(connection, tier.clauses, tier.any_clause, where, pool + len(found.ids))
-        new = _near_first(session, query, [row for row in rows if row[0] not in found.scores])
-        for note_id, score in _ordered(session, new)[: request.limit - len(found.ids)]:
-            found.ids.append(note_id)
-            found.scores[note_id] = score
-            if tier.partial:
-                found.partial.add(note_id)
-        many = len(rows) >= pool
-        count = engine.count(connection, tier.clauses, tier.any_clause, where) if many else len(rows)
-        found.total = max(found.total, count)
-        if len(found.ids) >= request.limit:
-            break
-    return found
-
-
-def _near_first(session: Session, query: Query, rows: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Raise notes in which the words of a query stand near to each other."""
-    if len(query.words) < 2 or len(rows) < 2:
-        return rows
-    marks = ",".join("?" * len(rows))
-    bodies = dict(
-        session.connection().execute(
-            f"SELECT id, title || char(10) || body FROM note WHERE id IN ({marks})", tuple(row[0] for row in rows)
-        )
-    )
-    return [(note_id, round(score * proximity_factor(bodies[note_id], query.words), 9)) for note_id, score in rows]
-
-
-def _ordered(session: Session, rows: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Order by score, then by scope, scope id, key and path (design.md §5: the same on every run)."""
-    tied = len({score for _, score in rows}) < len(rows)
-    names = _names(session, (note_id for note_id, _ in rows)) if tied else {}
-    return sorted(rows, key=lambda row: (-row[1], names.get(row[0], ())))
-
-
-def _names(session: Session, ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
-    found: dict[int, tuple[str, ...]] = {}
-    wanted = list(ids)
-    for start in range(0, len(wanted), 400):
-        batch = tuple(wanted[start : start + 400])
-        sql = f"SELECT id, scope, scope_id, key, vault, path FROM note WHERE id IN ({','.join('?' * len(batch))})"
-        found.update({row[0]: tuple(row[1:]) for row in session.connection().execute(sql, batch)})
-    return found
-
-
-def _by_time(session: Session, request: RecallRequest, query: Query, where: Filter) -> _Found:
-    """Matches of a tier by time, newest first; looser tiers fill the slots left."""
-    found = _Found()
-    connection, engine = session.connection(), session.database.engine
-    for tier in _tiers(session, query):
-        total = engine.count(connection, tier.clauses, tier.any_clause, where)
-        if not total:
-            continue
-        rows = dict(engine.best(connection, tier.clauses, tier.any_clause, where, total))
-        new = [note_id for note_id in rows if note_id not in found.scores]
-        for note_id in _newest_of(session, new)[: request.limit - len(found.ids)]:
-            found.ids.append(note_id)
-            found.scores[note_id] = rows[note_id]
-            if tier.partial:
-                found.partial.add(note_id)
-        found.total = max(found.total, total)
-        if len(found.ids) >= request.limit:
-            break
-    return found
-
-
-def _newest_of(session: Session, ids: list[int]) -> list[int]:
-    rows: list[tuple[str, tuple[str, ...], int]] = []
-    for start in range(0, len(ids), 400):
-        batch = tuple(ids[start : start + 400])
-        sql = (
-            f"SELECT id, updated_at, scope, scope_id, key, vault, path FROM note "
-            f"WHERE id IN ({','.join('?' * len(batch))})"
-        )
-        rows += [(row[1], tuple(row[2:]), row[0]) for row in session.connection().execute(sql, batch)]
-    rows.sort(key=lambda row: row[1])
-    rows.sort(key=lambda row: row[0], reverse=True)
-    return [row[2] for row in rows]
-
-
-def _newest(session: Session, request: RecallRequest, where: Filter) -> _Found:
-    connection = session.connection()
-    total = connection.execute(f"SELECT count(*) FROM note n WHERE {where.sql}", where.parameters).fetchone()[0]
-    sql = (
-        f"SELECT n.id FROM note n WHERE {where.sql} "
-        "ORDER BY n.updated_at DESC, n.scope, n.scope_id, n.key, n.vault, n.path LIMIT ?"
-    )
-    ids = [row[0] for row in connection.execute(sql, (*where.parameters, request.limit))]
-    return _Found(ids, dict.fromkeys(ids, 0.0), set(), total)
-
-
-def _by_substring(session: Session, request: RecallRequest, where: Filter) -> _Found:
-    """Every blank-separated term is a substring of body, title, tags, aliases or key; newest first."""
+def _substring(request: RecallRequest, where: Filter) -> Filter:
+    """Every blank-separated term is a substring of body, title, tags, aliases or key."""
     terms = request.query.split()
     haystack = (
         "lower(n.body || char(10) || n.title || char(10) || n.tags || char(10) || n.aliases || char(10) || n.key)"
     )
     condition = " AND ".join(f"instr({haystack}, ?) > 0" for _ in terms)
-    wanted = combine(where, Filter(condition, tuple(term.lower() for term in terms)))
-    return _newest(session, request, wanted)
+    return combine(where, Filter(condition, tuple(term.lower() for term in terms)))
 
 
 def _within_budget(hits: list[Hit], max_chars: int) -> list[Hit]:

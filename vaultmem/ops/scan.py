@@ -13,8 +13,10 @@ def scan(session: Session) -> dict[str, Any]:
     """Return `vaultmem.scan/1`: files by kind and binding, and what is left out and why."""
     session.config.require_vault()
     vaults = []
-    for vault in session.config.vaults:
+    for vault in session.config.sources:
         found = scan_vault(vault, {})
+        if vault.native and not found.files:
+            continue
         notes = Counter(
             f"{file.binding.scope}{'/' + file.binding.scope_id if file.binding.scope_id else ''}"
             for file in found.changed

@@ -9,15 +9,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
+from vaultmem.clock import now
 from vaultmem.config import Config
 from vaultmem.errors import IndexUnavailable, LockBusy
 from vaultmem.fs import can_write_in
 from vaultmem.index.database import IndexDatabase, choose_engine, is_damage
-from vaultmem.scopes import CallContext, context_from_environment
+from vaultmem.model import Binding
+from vaultmem.scopes import CallContext, ProjectIdentity, context_from_environment, lossless_id, project_identity
 from vaultmem.state.store import StateStore, state_path
 from vaultmem.sync.reconcile import Reconciler, ReconcileResult, Work
+from vaultmem.times import iso
 
 _Result = TypeVar("_Result")
 
@@ -35,6 +39,7 @@ class Session:
         self._state: StateStore | None = None
         self._database: IndexDatabase | None = None
         self._synced = False
+        self._project: ProjectIdentity | None = None
 
     @property
     def state(self) -> StateStore:
@@ -54,6 +59,29 @@ class Session:
     def reconciler(self) -> Reconciler:
         """The reconciler of this home."""
         return Reconciler(self.config, self.state, self.database)
+
+    def project(self) -> ProjectIdentity:
+        """Who the project of the context is; what is known of its other ids is recorded for later recalls."""
+        if self._project is None:
+            self._project = project_identity(self.config, self.context)
+            aliases = {alias: (self._project.id, kind) for alias, kind in self._project.aliases.items()}
+            if aliases and not self.config.read_only:
+                with suppress(sqlite3.Error):
+                    self.state.memory.add_aliases(aliases, iso(now()))
+        return self._project
+
+    def bindings(self) -> tuple[Binding, ...]:
+        """Whose memories the caller may see: its own ids of each scope, and no one else's."""
+        project = self.project()
+        ids = [project.id, *project.aliases, *self.state.memory.aliases_of(project.id)] if project.id else []
+        session, agent = lossless_id(self.context.session), lossless_id(self.context.agent)
+        return (
+            *([Binding("session", session)] if session else []),
+            *(Binding("project", item) for item in dict.fromkeys(ids)),
+            Binding("global"),
+            *([Binding("agent", agent)] if agent else []),
+            Binding("federated"),
+        )
 
     def connection(self) -> sqlite3.Connection:
         """The open index connection."""

@@ -26,6 +26,9 @@ def get_setting(home: str, name: str) -> Any:
     defaults = {
         "memory.enabled": config.enabled,
         "memory.project_id": config.project_id,
+        "memory.adopted": config.adopted,
+        "memory.explain_enabled": config.explain_enabled,
+        "memory.lifecycle.enabled": config.lifecycle_enabled,
         "memory.max_recall_body_chars": config.max_recall_body_chars,
         "search.engine": config.engine,
     }

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from vaultmem.config import NATIVE_ID
 from vaultmem.errors import VaultmemError
 from vaultmem.fs import file_lock
 from vaultmem.index import digest
@@ -43,7 +44,7 @@ def status(session: Session) -> dict[str, Any]:
             "index_digest": digest.stored_digest(connection),
             "watch": {"mode": "none", "holder": None},
             "vaults": vaults,
-            "native": {"topics": 0},
+            "native": {"topics": _vault_row(connection, NATIVE_ID)["notes"]},
             "findings": finding_counts(session),
         }
 

@@ -1,4 +1,4 @@
-"""Store: one text into the memory of a scope, as a section of a note in the managed folder.
+"""Store: one text into the memory of a scope, as a section of a note in the managed folder or of a wiki topic.
 
 Order (design.md §7): gate, binding (never a wider one), writer's lock, section, atomic publish,
 index of that file, receipt. A failure after publishing says which phases are done.
@@ -6,39 +6,32 @@ index of that file, receipt. A failure after publishing says which phases are do
 
 from __future__ import annotations
 
-import os
 import re
-import sqlite3
 from dataclasses import dataclass
 
 from vaultmem.clock import now
-from vaultmem.config_rules import WILDCARD, MappingConfig, VaultConfig
-from vaultmem.errors import (
-    IndexUnavailable,
-    MemoryPartialWriteError,
-    NoteNotSafelyEditable,
-    ScopeNotWritable,
-    SecretRefused,
-    StoreRefused,
-    UsageError,
-    VaultmemError,
-)
+from vaultmem.errors import IndexUnavailable, NoteNotSafelyEditable, SecretRefused, StoreRefused, UsageError
 from vaultmem.fs import file_lock
 from vaultmem.model import TYPES, Binding, WriteResult
 from vaultmem.notes.keys import automatic_key, stored_key
 from vaultmem.notes.parse import parse_note
 from vaultmem.notes.splice import new_note, updated_note
 from vaultmem.notes.topic import escape_content
+from vaultmem.notes.wiki import new_topic, parse_topic, updated_topic, with_see_also
+from vaultmem.ops.native import conflicts_folder, enter_in_index, refresh_see_also, related_keys, topic_lock
+from vaultmem.ops.places import Place, place_of
+from vaultmem.ops.repeats import near_repeats
 from vaultmem.ops.session import Session
-from vaultmem.scopes import resolve_binding
+from vaultmem.ops.writing import check_switches, index_now, partial_write
+from vaultmem.scopes import check_may_write, resolve_binding
 from vaultmem.secrets import find_secret
+from vaultmem.state.memories import identity as memory_identity
 from vaultmem.sync.exclude import PathFilter
 from vaultmem.times import iso
 from vaultmem.write import write_note
 
 MAX_CONTENT_CHARS = 100_000
 LOCK_WAIT_S = 30.0
-REPAIR_COMMAND = "vaultmem reconcile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,33 +46,31 @@ class StoreRequest:
     tags: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    vault: VaultConfig
-    mapping: MappingConfig
-    binding: Binding
-    path: str
-
-
 def store(session: Session, request: StoreRequest) -> WriteResult:
     """Store a text. Raises UsageError, ScopeError, StoreRefused, MemoryPartialWriteError, LockBusy."""
     _check(session, request)
     binding = resolve_binding(session.config, session.context, request.scope, request.scope_id)
+    check_may_write(session.context, binding.scope)
     key = stored_key(request.key) if request.key else automatic_key(request.content)
-    place = _place(session, binding, key)
-    if not PathFilter(place.vault.secret_allow).matches(place.path) and place.vault.secret_gate == "reject":
+    place = place_of(session.config, binding, key)
+    if place.source.secret_gate == "reject" and not PathFilter(place.source.secret_allow).matches(place.path):
         _refuse_secrets(request, key)
+    session.project()  # the ids of the project that are known now are found by later recalls
     _sync(session)
     with file_lock(session.reconciler.lock_path(), wait_s=LOCK_WAIT_S, what="writing"):
+        similar = near_repeats(session, binding, request.content)
+        same = next((one for one in similar if one.equal and (not request.key or one.key == key)), None)
+        if same is not None and same.key != key:
+            place, key = Place(session.config.vault(same.vault), binding, same.path), same.key
+            return _result("unchanged", place, key, (f"it is stored already under the key {key}",), ())
         _refuse_foreign_note(session, place, key)
-        return _write(session, request, place, key)
+        names = tuple(one.key for one in similar if one.key != key)
+        written = _write_native if place.source.native else _write
+        return written(session, request, place, key, names)
 
 
 def _check(session: Session, request: StoreRequest) -> None:
-    if session.config.read_only:
-        raise StoreRefused("Nothing is written in read-only mode", "Start it without --read-only")
-    if not session.config.enabled:
-        raise StoreRefused("Memory is switched off", "Set memory.enabled = true, or unset VAULTMEM_ENABLED")
+    check_switches(session)
     if not request.content.strip():
         raise UsageError("There is no content to store")
     if len(request.content) > MAX_CONTENT_CHARS:
@@ -121,29 +112,7 @@ def _refuse_secrets(request: StoreRequest, key: str) -> None:
             raise SecretRefused(match.pattern, where)
 
 
-def _place(session: Session, binding: Binding, key: str) -> _Place:
-    """Return where a note of this binding and key is written. Raises ScopeNotWritable."""
-    mapped: list[str] = []
-    for vault in session.config.vaults:
-        for position, mapping in enumerate(vault.mappings):
-            if mapping.scope != binding.scope or mapping.scope_id not in (WILDCARD, binding.scope_id):
-                continue
-            if mapping.writable:
-                folder = mapping.folder + (f"/{binding.scope_id}" if mapping.scope_id == WILDCARD else "")
-                return _Place(vault, mapping, binding, f"{folder}/{key}.md")
-            mapped.append(f"vault.mapping[{position}] ({mapping.folder})")
-    if mapped:
-        raise ScopeNotWritable(
-            f"No writable folder is mapped to scope {binding.scope}: {', '.join(mapped)} is read-only",
-            "Map a folder inside managed_folder to it with writable = true (vaultmem config path)",
-        )
-    raise ScopeNotWritable(
-        f"No folder is mapped to scope {binding.scope}",
-        "Map a folder inside managed_folder to it with writable = true (vaultmem config path)",
-    )
-
-
-def _refuse_foreign_note(session: Session, place: _Place, key: str) -> None:
+def _refuse_foreign_note(session: Session, place: Place, key: str) -> None:
     """A key that a note elsewhere has can't be written here: that note is not ours to change."""
     row = (
         session.connection()
@@ -160,35 +129,111 @@ def _refuse_foreign_note(session: Session, place: _Place, key: str) -> None:
         )
 
 
-def _write(session: Session, request: StoreRequest, place: _Place, key: str) -> WriteResult:
+def _write(session: Session, request: StoreRequest, place: Place, key: str, similar: tuple[str, ...]) -> WriteResult:
     time = iso(now())
     tags = clean_tags(request.tags)
     warnings: list[str] = []
+    forgotten = memory_identity(place.binding, key) in session.state.memory.forgotten()
 
     def edit(old: bytes | None) -> bytes | None:
         if old is None:
             return new_note(key, request.type or "project", tags, time, request.content).encode("utf-8")
         text = _editable_text(old, place.path)
-        if _says_it_already(old, place.path, request.content):
+        if _says_it_already(old, place, request.content):
             return None
         edited, warned = updated_note(text, place.path, key, request.type, tags, time, request.content)
         warnings[:] = warned
         return edited.encode("utf-8")
 
-    written = write_note(place.vault, place.path, edit, os.path.join(session.config.home, "conflicts"))
-    result = WriteResult(
-        written.action,
-        key,
-        place.binding.scope,
-        place.binding.scope_id,
-        "vault",
-        place.path,
-        place.vault.id,
-        tuple(warnings),
-    )
-    if written.action != "unchanged":
-        _index(session, result, time)
+    written = write_note(place.source, place.path, edit, conflicts_folder(session.config))
+    result = _result(_action(written.action, forgotten), place, key, tuple(warnings), similar)
+    if result.action != "unchanged":
+        with partial_write(result, ("note",), "vaultmem reconcile") as done:
+            _bring_back(session, place.binding, key, forgotten)
+            index_now(session, place)
+            done("index")
+            _record(session, place.binding, result, time)
     return result
+
+
+def _write_native(
+    session: Session, request: StoreRequest, place: Place, key: str, similar: tuple[str, ...]
+) -> WriteResult:
+    """Store into the wiki: topic, index.md, index, See Also, receipt; each phase is named if a later one fails."""
+    config, binding = session.config, place.binding
+    time = iso(now())
+    tags = clean_tags(request.tags)
+    forgotten = memory_identity(binding, key) in session.state.memory.forgotten()
+    final = ""
+
+    def edit(old: bytes | None) -> bytes | None:
+        nonlocal final
+        if old is None:
+            text = new_topic(binding, key, request.type or "project", tags, time, request.content)
+        else:
+            before = _editable_text(old, place.path)
+            final = before
+            if _says_it_already(old, place, request.content):
+                return None
+            text = updated_topic(before, binding, request.type, tags, time, request.content)
+            text = with_see_also(text, binding, related_keys(session, binding, key))
+        final = text
+        return text.encode("utf-8")
+
+    with topic_lock(config, binding, key):
+        written = write_note(place.source, place.path, edit, conflicts_folder(config))
+        result = _result(_action(written.action, forgotten), place, key, (), similar)
+        if result.action == "unchanged":
+            return result
+        with partial_write(result, ("wiki",), "vaultmem repair --apply") as done:
+            note = parse_topic(final.encode("utf-8"), place.path)
+            type_ = note.cao.type if note.cao and note.cao.type else "project"
+            enter_in_index(config, binding, key, type_, note.frontmatter_tags, request.content)
+            done("index")
+            _bring_back(session, binding, key, forgotten)
+            index_now(session, place)
+            if refresh_see_also(session, binding, key):
+                index_now(session, place)
+            done("metadata")
+            _record(session, binding, result, time)
+    return result
+
+
+def _action(written: str, forgotten: bool) -> str:
+    return "restored" if forgotten and written == "unchanged" else written
+
+
+def _result(action: str, place: Place, key: str, warnings: tuple[str, ...], similar: tuple[str, ...]) -> WriteResult:
+    named = (f"much like what is stored under: {', '.join(similar)}",) if similar else ()
+    binding = place.binding
+    return WriteResult(
+        action,
+        key,
+        binding.scope,
+        binding.scope_id,
+        place.kind,
+        place.path,
+        place.source.id,
+        (*warnings, *named),
+        similar,
+    )
+
+
+def _bring_back(session: Session, binding: Binding, key: str, forgotten: bool) -> None:
+    """A store to a forgotten key makes it known again."""
+    if forgotten:
+        session.state.memory.unforget(binding, key)
+
+
+def _record(session: Session, binding: Binding, result: WriteResult, time: str) -> None:
+    session.state.memory.record_write(
+        f"memory_{result.action}",
+        time,
+        binding,
+        result.key,
+        session=session.context.session,
+        provider=session.context.provider,
+    )
 
 
 def _editable_text(data: bytes, path: str) -> str:
@@ -203,31 +248,6 @@ def _editable_text(data: bytes, path: str) -> str:
     return data.decode("utf-8")
 
 
-def _says_it_already(data: bytes, path: str, content: str) -> bool:
-    note = parse_note(data, path.rpartition("/")[2])
+def _says_it_already(data: bytes, place: Place, content: str) -> bool:
+    note = parse_topic(data, place.path) if place.source.native else parse_note(data, place.path.rpartition("/")[2])
     return bool(note.sections) and note.sections[-1].text.strip() == escape_content(content).strip()
-
-
-def _index(session: Session, result: WriteResult, time: str) -> None:
-    """Bring the index and the receipts up to date; the note itself is durable already."""
-    phases = ["note"]
-    try:
-        session.reconciler.run_locked(only={result.vault: [result.path]})
-        phases.append("index")
-        binding = Binding(result.scope, result.scope_id)
-        session.state.record_receipt(binding, result.key, "", session.context.session, time)
-        session.state.record_audit(
-            time,
-            f"memory_{result.action}",
-            {"key": result.key, "scope": result.scope, "scope_id": result.scope_id or ""},
-        )
-    except (VaultmemError, sqlite3.Error, OSError) as error:
-        raise MemoryPartialWriteError(
-            result.key,
-            result.scope,
-            result.scope_id,
-            result.path,
-            tuple(phases),
-            REPAIR_COMMAND,
-            str(error).splitlines()[0],
-        ) from None

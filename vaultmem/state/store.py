@@ -20,8 +20,9 @@ from vaultmem.errors import StateUnavailable
 from vaultmem.fs import can_write_in, ensure_private_folder
 from vaultmem.model import Binding, Finding, Severity
 from vaultmem.operations import FirstSeen, IdentityChange
+from vaultmem.state.memories import MemoryState
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 EVENT_RUNS = 50
 """Runs whose events are kept."""
 
@@ -44,6 +45,10 @@ CREATE TABLE deindexed (scope TEXT NOT NULL, scope_id TEXT NOT NULL, key TEXT NO
 CREATE TABLE receipt (id INTEGER PRIMARY KEY, scope TEXT NOT NULL, scope_id TEXT NOT NULL, key TEXT NOT NULL,
     provider TEXT NOT NULL, session TEXT NOT NULL, at TEXT NOT NULL);
 CREATE TABLE audit (id INTEGER PRIMARY KEY, at TEXT NOT NULL, event TEXT NOT NULL, detail TEXT NOT NULL)
+"""
+_SINCE_2 = """
+CREATE TABLE project_alias (alias TEXT PRIMARY KEY, project_id TEXT NOT NULL, kind TEXT NOT NULL,
+    created_at TEXT NOT NULL) WITHOUT ROWID
 """
 
 
@@ -110,10 +115,11 @@ class StateStore:
         if existed and version:
             shutil.copy2(self.path, f"{self.path}.v{version}.bak")
         self._db.execute("BEGIN IMMEDIATE")
-        if int(self._db.execute("PRAGMA user_version").fetchone()[0]) == 0:
-            for statement in _TABLES.split(";\n"):
+        found = int(self._db.execute("PRAGMA user_version").fetchone()[0])
+        for since, tables in ((1, _TABLES), (2, _SINCE_2)):
+            for statement in tables.split(";\n") if found < since else ():
                 self._db.execute(statement)
-            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._db.execute("COMMIT")
 
     def close(self) -> None:
@@ -204,21 +210,10 @@ class StateStore:
         row = self._db.execute("SELECT at FROM run ORDER BY id DESC LIMIT 1").fetchone()
         return str(row[0]) if row else ""
 
-    # -- memory ---------------------------------------------------------------------------------
-
-    def record_receipt(self, binding: Binding, key: str, provider: str, session: str, at: str) -> None:
-        """Keep who stored what and when; never the text."""
-        self._db.execute(
-            "INSERT INTO receipt VALUES (NULL,?,?,?,?,?,?)", (*_binding(binding), key, provider, session, at)
-        )
-
-    def record_audit(self, at: str, event: str, detail: dict[str, object]) -> None:
-        """Keep a content-free line about a change."""
-        self._db.execute("INSERT INTO audit VALUES (NULL,?,?,?)", (at, event, json.dumps(detail, sort_keys=True)))
-
-    def audit(self) -> list[tuple[str, str, str]]:
-        """Return all audit lines (time, event, detail as JSON)."""
-        return [tuple(row) for row in self._db.execute("SELECT at, event, detail FROM audit ORDER BY id")]
+    @property
+    def memory(self) -> MemoryState:
+        """What is kept of memories: receipts, counters, forgotten keys, aliases, decisions, audit."""
+        return MemoryState(self._db)
 
 
 def severity_of(text: str) -> Severity:

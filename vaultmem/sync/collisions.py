@@ -44,6 +44,8 @@ class Rules:
     """(vault, mapping) to (prefix that is cut from the path, prefix that is put before it)."""
     managed_patterns: tuple[tuple[str, str, str, str | None], ...] = ()
     """(vault, folder, scope, scope_id or "*") of writable mappings."""
+    forgotten: frozenset[tuple[str, str, str]] = frozenset()
+    """(scope, scope_id, key) of memories that were forgotten while their file stays."""
 
     def rel(self, vault: str, mapping: int, path: str) -> str:
         """Return the path that a derived key hashes."""
@@ -95,12 +97,14 @@ class CollisionSettler:
         self._settled: dict[int, Put] = {}
         self._marks: dict[int, Mark] = {}
 
-    def settle(self, puts: list[Put], old_rows: Sequence[KnownFile]) -> tuple[list[Put], list[Mark]]:
+    def settle(
+        self, puts: list[Put], old_rows: Sequence[KnownFile], rejudge: Collection[tuple[Binding, str]] = ()
+    ) -> tuple[list[Put], list[Mark]]:
         """Return the puts with their standing, and marks for unchanged notes whose standing changes."""
         twins = self._path_twins(puts, old_rows)
         groups: set[tuple[Binding, str]] = set(self._planned)
         groups |= {(row.binding, row.key) for row in old_rows if row.binding is not None}
-        groups |= twins.groups
+        groups |= twins.groups | set(rejudge)
         for binding, key in sorted(groups, key=lambda group: (group[0].scope, group[0].scope_id or "", group[1])):
             self._settle_key(binding, key, twins)
         return [self._settled.get(id(put), put) for put in puts], list(self._marks.values())
@@ -122,6 +126,8 @@ class CollisionSettler:
                 quarantine, collision = "key_collision", _collision_of_keys(item, key, paths)
             gives_way = not quarantine and not _claim(item) and keeper is not None
             new_key = self._other_key(item, binding) if gives_way else key
+            if not quarantine and (binding.scope, binding.scope_id or "", new_key) in self._rules.forgotten:
+                quarantine, collision = "deindexed_retained", _forgotten(item, new_key, binding)
             if isinstance(item, Put):
                 self._settled[id(item)] = replace(item, key=new_key, quarantine=quarantine, collision=collision)
             elif quarantine or item.quarantine or new_key != key:
@@ -197,6 +203,11 @@ def _path(item: Put | KnownFile) -> str:
 
 def _collision_of_paths(item: Put | KnownFile, paths: list[str]) -> Finding:
     return finding("path_case_collision", _path(item), 0, f"these are one name on most systems: {', '.join(paths)}")
+
+
+def _forgotten(item: Put | KnownFile, key: str, binding: Binding) -> Finding:
+    place = f"--scope {binding.scope}" + (f" --scope-id {binding.scope_id}" if binding.scope_id else "")
+    return finding("deindexed_retained", _path(item), 0, f"it was forgotten: vaultmem restore {key} {place}")
 
 
 def _collision_of_keys(item: Put | KnownFile, key: str, paths: list[str]) -> Finding:

@@ -20,6 +20,7 @@ from vaultmem.index.rows import PreparedNote, prepare_note, prepared_from
 from vaultmem.model import Finding, Severity, Signature, SourceFile
 from vaultmem.notes.findings import KINDS, finding
 from vaultmem.notes.parse import parse_canvas, parse_note
+from vaultmem.notes.wiki import parse_topic
 from vaultmem.operations import FileFacts
 from vaultmem.secrets import find_secret
 from vaultmem.sync.exclude import PathFilter
@@ -138,7 +139,10 @@ class FactsReader:
         if file.kind == "canvas":
             return FileFacts(file, "ok", content_hash, _is_racy(file), links=parse_canvas(data))
         name = file.path.rpartition("/")[2]
-        note = parse_note(data, name, max_frontmatter_bytes=self.vault.max_frontmatter_bytes)
+        if self.vault.native:
+            note = parse_topic(data, file.path)
+        else:
+            note = parse_note(data, name, max_frontmatter_bytes=self.vault.max_frontmatter_bytes)
         secret = self._secret_finding(file, data)
         quarantine = note.quarantine
         findings = [replace(item, path=file.path) for item in note.findings]

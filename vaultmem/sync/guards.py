@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from vaultmem.clock import now
 from vaultmem.config import Config
 from vaultmem.config_rules import VaultConfig, is_below
-from vaultmem.index.queries import IndexView, known_signatures
+from vaultmem.index.queries import IndexView, known_signatures, vaults_present
 from vaultmem.operations import KnownFile
 from vaultmem.state.store import Held, StateStore
 from vaultmem.sync.scan import VaultScan
@@ -37,12 +37,12 @@ class RemovalGuard:
         held: list[Held] = []
         gone: list[KnownFile] = []
         kept_before = {(item.vault, item.folder) for item in self._state.held()}
-        for vault, scan in zip(self._config.vaults, scans, strict=True):
+        for vault, scan in zip(self._config.sources, scans, strict=True):
             missing = list(view.files_at(vault.id, sorted(scan.gone)).values())
             missing = [row for row in missing if row.path not in scan.placeholders]
             if not scan.reachable:
                 scan.changed.clear()
-                if accept:
+                if accept or (vault.native and not self._notes_of(vault.id)):  # a home without a native wiki
                     continue
                 held += self._hold_vault(vault, self._notes_of(vault.id))
                 continue
@@ -124,8 +124,8 @@ class RemovalGuard:
     def _rows_of_other_vaults(self) -> list[KnownFile]:
         """Return rows of vaults that are not configured any more: these do go."""
         connection = self._connection
-        names = {vault.id for vault in self._config.vaults}
-        others = [row[0] for row in connection.execute("SELECT DISTINCT vault FROM file") if row[0] not in names]
+        names = {vault.id for vault in self._config.sources}
+        others = [name for name in vaults_present(connection) if name not in names]
         view = IndexView(connection)
         return [row for name in others for row in view.files_at(name, known_signatures(connection, name)).values()]
 

@@ -17,7 +17,7 @@ Rules kept here (tests/sync/test_plan.py names them the same way):
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from vaultmem.model import Binding, Finding
@@ -53,14 +53,21 @@ class Identities(Protocol):
 
 
 def plan_changes(
-    facts: Sequence[FileFacts], gone: Sequence[KnownFile], known: Known, identities: Identities, rules: Rules
+    facts: Sequence[FileFacts],
+    gone: Sequence[KnownFile],
+    known: Known,
+    identities: Identities,
+    rules: Rules,
+    rejudge: Collection[tuple[Binding, str]] = (),
+    relink: Collection[int] = (),
 ) -> Plan:
     """Return what turns the known state into what was seen.
 
     `facts`: files that are new or changed, readable or not, sorted by path; `gone`: rows whose
-    files are not there any more (removals that a guard holds back are not among them).
+    files are not there any more (removals that a guard holds back are not among them). `rejudge`:
+    memories whose standing changed in state.db; `relink`: rows whose edges a person judged anew.
     """
-    return _Planner(facts, gone, known, identities, rules).plan()
+    return _Planner(facts, gone, known, identities, rules).plan(rejudge, relink)
 
 
 class _Planner:
@@ -97,7 +104,7 @@ class _Planner:
             for raw, row in self.known.files_at(vault, paths).items()
         }
 
-    def plan(self) -> Plan:
+    def plan(self, rejudge: Collection[tuple[Binding, str]], relink: Collection[int]) -> Plan:
         moves = self._find_moves()
         touched, puts = self._identify(moves)
         moved_ids = {row.id for row in moves.values()}
@@ -106,8 +113,8 @@ class _Planner:
             self._forget_identity(drop.file)
         old_rows = [*(drop.file for drop in drops), *self.old.values(), *self.gone]
         settler = CollisionSettler(self.known, self.rules, self.planned, self.leaving, self.changes)
-        puts, marks = settler.settle(puts, old_rows)
-        relinks = self._relinks(puts, drops, marks, moves)
+        puts, marks = settler.settle(puts, old_rows, rejudge)
+        relinks = self._relinks(puts, drops, marks, moves, relink)
         return Plan(
             puts=tuple(
                 sorted(puts, key=lambda put: (put.facts.file.vault, put.facts.file.path, put.facts.file.raw_path))
@@ -303,7 +310,12 @@ class _Planner:
     # -- links ----------------------------------------------------------------------------------
 
     def _relinks(
-        self, puts: list[Put], drops: list[Drop], marks: list[Mark], moves: dict[tuple[str, str], KnownFile]
+        self,
+        puts: list[Put],
+        drops: list[Drop],
+        marks: list[Mark],
+        moves: dict[tuple[str, str], KnownFile],
+        judged: Collection[int],
     ) -> set[int]:
         """Return the rows whose links may lead elsewhere now, beside those that are written anyway."""
         lookups: set[str] = set()
@@ -321,7 +333,7 @@ class _Planner:
             if mark.file.binding is not None:
                 lookups.add(key_lookup(mark.file.binding, mark.key))
         found = self.known.link_sources(lookups) | self.known.link_sources_to(targets)
-        found |= {mark.file.id for mark in marks}
+        found |= {mark.file.id for mark in marks} | set(judged)
         return found - {put.file_id for put in puts} - {drop.file.id for drop in drops}
 
     def _causes_of_put(

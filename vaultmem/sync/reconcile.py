@@ -26,9 +26,11 @@ from vaultmem.index.schema import read_meta
 from vaultmem.model import Finding
 from vaultmem.notes.findings import finding
 from vaultmem.operations import FileFacts, KnownFile, Plan
+from vaultmem.state.memories import Identity
 from vaultmem.state.store import Held, StateStore
 from vaultmem.sync.collisions import Rules
 from vaultmem.sync.guards import RemovalGuard
+from vaultmem.sync.judgements import Judgements
 from vaultmem.sync.plan import plan_changes
 from vaultmem.sync.scan import VaultScan, scan_paths, scan_vault
 from vaultmem.text.tokens import STREAM_VERSION
@@ -83,10 +85,11 @@ def config_fingerprint(config: Config) -> str:
             v.max_notes,
             v.max_frontmatter_bytes,
             v.max_total_bytes,
+            v.mapped_away,
             [[m.folder, m.scope, m.scope_id, m.index] for m in v.mappings],
             _app_json(v),
         ]
-        for v in config.vaults
+        for v in config.sources
     ]
     text = json.dumps([parts, STREAM_VERSION], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -106,8 +109,8 @@ def _app_json(vault: VaultConfig) -> list[str]:
         os.close(fd)
 
 
-def rules_of(config: Config) -> Rules:
-    """Return what planning must know of the configuration.
+def rules_of(config: Config, forgotten: frozenset[Identity] = frozenset()) -> Rules:
+    """Return what planning must know of the configuration and of what was forgotten.
 
     The first mapping of a binding hashes the path below the mapping, later ones `vault/path`
     (design.md §3), so that two mappings of one binding never give one key.
@@ -115,7 +118,10 @@ def rules_of(config: Config) -> Rules:
     rel_of: dict[tuple[str, int], tuple[str, str]] = {}
     managed: list[tuple[str, str, str, str | None]] = []
     first: set[tuple[str, str | None]] = set()
-    for vault in config.vaults:
+    for vault in config.sources:
+        if vault.native:  # no key is ever taken twice there: a path is one binding's one topic
+            rel_of[vault.id, 0] = ("", "")
+            continue
         for position, mapping in enumerate(vault.mappings):
             prefix = "" if mapping.folder == "." else mapping.folder + "/"
             if (mapping.scope, mapping.scope_id) in first:
@@ -125,7 +131,7 @@ def rules_of(config: Config) -> Rules:
                 first.add((mapping.scope, mapping.scope_id))
             if mapping.writable:
                 managed.append((vault.id, mapping.folder, mapping.scope, mapping.scope_id))
-    return Rules(rel_of, managed_patterns=tuple(managed))
+    return Rules(rel_of, managed_patterns=tuple(managed), forgotten=forgotten)
 
 
 class Reconciler:
@@ -181,9 +187,10 @@ class Reconciler:
         result.held_mappings, result.held = held, sum(item.notes for item in held)
         candidates = sum(len(scan.changed) for scan in scans)
         plan = Plan()
-        meta = {"config": fingerprint} if not only else {}
-        if candidates or gone:
-            plan = self._plan_and_apply(scans, gone, meta, dry_run, work, result, write_findings=not only)
+        judgements = Judgements(self.state.memory, connection)
+        meta = judgements.meta | ({"config": fingerprint} if not only else {})
+        if candidates or gone or judgements.changed:
+            plan = self._plan_and_apply(scans, gone, judgements, meta, dry_run, work, result, write_findings=not only)
         elif not dry_run:
             self._write_findings_only(scans, meta, write_findings=not only)
         self._fill(result, plan, candidates)
@@ -199,7 +206,7 @@ class Reconciler:
     def _scan(self, full: bool) -> list[VaultScan]:
         connection = self.database.connection()
         scans = []
-        for vault in self.config.vaults:
+        for vault in self.config.sources:
             known = known_signatures(connection, vault.id)
             scans.append(scan_vault(vault, dict.fromkeys(known) if full else known))
         return scans
@@ -208,7 +215,7 @@ class Reconciler:
         connection = self.database.connection()
         return [
             scan_paths(vault, known_signatures_at(connection, vault.id, only.get(vault.id, ())), only.get(vault.id, ()))
-            for vault in self.config.vaults
+            for vault in self.config.sources
         ]
 
     # -- plan and apply -------------------------------------------------------------------------
@@ -217,6 +224,7 @@ class Reconciler:
         self,
         scans: Sequence[VaultScan],
         gone: list[KnownFile],
+        judgements: Judgements,
         meta: dict[str, str],
         dry_run: bool,
         work: Work,
@@ -240,11 +248,19 @@ class Reconciler:
                 done += count
                 work.report("reading", done, total)
 
-            for vault, scan in zip(self.config.vaults, scans, strict=True):
+            for vault, scan in zip(self.config.sources, scans, strict=True):
                 if scan.changed:
                     facts += read_files(vault, scan.changed, store, parsed_one)
             connection = self.database.connection()
-            plan = plan_changes(facts, gone, IndexView(connection), self.state, rules_of(self.config))
+            plan = plan_changes(
+                facts,
+                gone,
+                IndexView(connection),
+                self.state,
+                rules_of(self.config, judgements.forgotten),
+                judgements.rejudge,
+                judgements.relink(),
+            )
             if dry_run:
                 result.operations = plan.operations()
                 return plan
@@ -257,7 +273,8 @@ class Reconciler:
                 work.report("indexing", applied, 2 * len(plan.puts))
 
             findings = {scan.vault: scan.findings for scan in scans} if write_findings else {}
-            Applier(connection, self.database.engine, store.get).apply(plan, findings, meta, applied_one)
+            applier = Applier(connection, self.database.engine, store.get, judgements.rejected)
+            applier.apply(plan, findings, meta, applied_one)
             return plan
         finally:
             store.close()

@@ -12,11 +12,12 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from vaultmem.config_rules import SCOPE_ID, WILDCARD, VaultConfig, is_below
+from vaultmem.config_rules import VaultConfig
 from vaultmem.errors import FileRefused
 from vaultmem.fs import TEMP_PREFIX, TEMP_SUFFIX, open_folder, open_root, read_file
 from vaultmem.model import Binding, Finding, Signature, SourceFile
 from vaultmem.notes.findings import finding
+from vaultmem.sync.bindings import mapping_of
 from vaultmem.sync.exclude import ObsidianFilter, PathFilter, is_sync_artifact, placeholder_target
 
 MAX_PATH_BYTES = 1_024
@@ -76,33 +77,6 @@ def obsidian_filters(root_fd: int) -> tuple[str, ...]:
     except (OSError, FileRefused, ValueError, AttributeError, RecursionError):
         return ()
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
-
-
-def mapping_of(vault: VaultConfig, folder: str) -> tuple[int, Binding | None, str]:
-    """Return (mapping position, binding, why it has none) of a folder: the deepest mapping wins.
-
-    Below a mapping with scope_id "*" the first sub-folder is the id; a name that can't be one
-    leaves the folder without a binding rather than in a wider scope.
-    """
-    best = sorted(
-        (
-            position
-            for position, item in enumerate(vault.mappings)
-            if is_below(folder or ".", item.folder) or item.folder == "."
-        ),
-        key=lambda position: -len(vault.mappings[position].folder) if vault.mappings[position].folder != "." else 0,
-    )
-    for position in best:
-        mapping = vault.mappings[position]
-        if mapping.scope_id != WILDCARD:
-            return position, Binding(mapping.scope, mapping.scope_id), "" if mapping.index else "index_off"
-        below = folder if mapping.folder == "." else folder[len(mapping.folder) + 1 :]
-        name = below.split("/")[0] if below else ""
-        if name:
-            if SCOPE_ID.match(name):
-                return position, Binding(mapping.scope, name), "" if mapping.index else "index_off"
-            return position, None, "scope_id_invalid"
-    return -1, None, "unmapped"
 
 
 def scan_vault(vault: VaultConfig, known: Known) -> VaultScan:
@@ -270,8 +244,10 @@ class _Walker:
         is_note = not folder.excluded and entry.name[-3:].lower() == ".md"
         over = is_note and self._over_budget(stat.st_size)
         if known == signature and not over:
-            if not self.obsidian.empty and (left := self.obsidian.match(raw)):
-                self.left_out[left] = self.left_out.get(left, 0) + 1
+            if not self.obsidian.empty and not folder.excluded:  # counted as it would be if it were read again
+                unchanged = raw if raw.isascii() else unicodedata.normalize("NFC", raw)
+                if not self.exclude.matches_file(unchanged):
+                    self._leave_out(unchanged)
             return
         path = self._readable_path(raw, folder)
         if path is None:
@@ -314,14 +290,20 @@ class _Walker:
             return folder.excluded
         if self.exclude.matches_file(path):
             return "exclude"
-        if not self.obsidian.empty and (left := self.obsidian.match(path)):
-            self.left_out[left] = self.left_out.get(left, 0) + 1
+        if self._leave_out(path):
             return "excluded_by_obsidian"
         if is_sync_artifact(name):
             return "sync_artifact_skipped"
         if name[-3:].lower() == ".md" and stat.st_nlink > 1 and not self.vault.allow_hardlinks:
             return "hardlink_refused"
         return ""
+
+    def _leave_out(self, path: str) -> bool:
+        """Count a file that Obsidian's own filters leave out; False for one that they do not."""
+        left = "" if self.obsidian.empty else self.obsidian.match(path)
+        if left:
+            self.left_out[left] = self.left_out.get(left, 0) + 1
+        return bool(left)
 
     def _hidden(self, name: str, folder: _Folder) -> None:
         target = placeholder_target(name)
@@ -353,7 +335,7 @@ class _Walker:
 
     def _add(self, code: str, path: str, message: str, folder: _Folder) -> None:
         """Report an entry, unless it lies where nothing is shown."""
-        if folder.excluded in ("exclude", "unmapped", "index_off") or self.exclude.matches(path):
+        if folder.excluded in ("exclude", "unmapped", "index_off", "mapped_away") or self.exclude.matches(path):
             return
         self.scan.findings.append(finding(code, path, 0, message))
 
@@ -363,10 +345,18 @@ class _Walker:
             self.scan.findings.append(finding("file_unreadable", path, 0, "the folder can't be opened"))
 
 
+def names_in(folder: str | int) -> list[str]:
+    """Return the names in a folder of our own; [] when it can't be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries]
+    except OSError:
+        return []
+
+
 def temporary_files(folder_fd: int) -> list[str]:
     """Return our own temporary files in a folder: left by a crash, to be swept by the writer."""
-    with os.scandir(folder_fd) as entries:
-        return [e.name for e in entries if e.name.startswith(TEMP_PREFIX) and e.name.endswith(TEMP_SUFFIX)]
+    return [name for name in names_in(folder_fd) if name.startswith(TEMP_PREFIX) and name.endswith(TEMP_SUFFIX)]
 
 
 def stat_signature(root_fd: int, raw_path: str) -> Signature | None:

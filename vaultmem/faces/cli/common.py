@@ -14,6 +14,7 @@ from vaultmem.faces.cli.output import note, progress
 Format = Annotated[str, typer.Option("--format", help="table or json.")]
 Scope = Annotated[str, typer.Option("--scope", help="session, project, global, agent or federated.")]
 ScopeId = Annotated[str | None, typer.Option("--scope-id", help="Id of the project, agent or session.")]
+All = Annotated[bool, typer.Option("--all", help="All projects, sessions and agents, not your own only.")]
 NoSync = Annotated[bool, typer.Option("--no-sync", help="Don't compare the vault's files first.")]
 
 
@@ -47,8 +48,10 @@ def note_filter(
     tags: list[str] | None = None,
     paths: list[str] | None = None,
     where: list[str] | None = None,
+    *,
+    everyone: bool = False,
 ) -> Any:
     """Return the filter of a read command."""
     from vaultmem.ops.filters import NoteFilter
 
-    return NoteFilter(scope, scope_id, type_, tuple(tags or ()), tuple(paths or ()), tuple(where or ()))
+    return NoteFilter(scope, scope_id, type_, tuple(tags or ()), tuple(paths or ()), tuple(where or ()), everyone)

@@ -1,14 +1,13 @@
-"""recall, list, show, links, store."""
+"""recall, list, show, links."""
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
 from vaultmem.errors import UsageError
-from vaultmem.faces.cli.common import Format, NoSync, Scope, ScopeId, is_json, note_filter, opened
+from vaultmem.faces.cli.common import All, Format, NoSync, Scope, ScopeId, is_json, note_filter, opened
 from vaultmem.faces.cli.output import note, print_json, print_line, print_table, safe_block
 
 Type = Annotated[str, typer.Option("--type", help="project, user, feedback or reference.")]
@@ -23,7 +22,6 @@ def register(app: typer.Typer) -> None:
     app.command("list")(list_)
     app.command()(show)
     app.command()(links)
-    app.command()(store)
 
 
 def recall(
@@ -37,8 +35,11 @@ def recall(
     where: Where = None,
     limit: Annotated[int, typer.Option("--limit", help="1 to 100 hits.")] = 10,
     mode: Annotated[str, typer.Option("--mode", help="hybrid, bm25 or metadata.")] = "hybrid",
-    sort: Annotated[str, typer.Option("--sort", help="relevance or recency.")] = "",
+    sort: Annotated[str, typer.Option("--sort", help="relevance, recency, score or usage.")] = "",
     max_chars: Annotated[int, typer.Option("--max-chars", help="Budget for all contents together (0: none).")] = 0,
+    related: Annotated[bool, typer.Option("--related", help="Add what the hits relate to.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say why each hit is where it is.")] = False,
+    all_: All = False,
     no_sync: NoSync = False,
     format_: Format = "table",
 ) -> None:
@@ -47,8 +48,8 @@ def recall(
     from vaultmem.ops.recall import RecallRequest
 
     as_json = is_json(format_)
-    wanted = note_filter(scope, scope_id, type_, tag, path, where)
-    request = RecallRequest(query, wanted, limit, mode, sort, max_chars)
+    wanted = note_filter(scope, scope_id, type_, tag, path, where, everyone=all_)
+    request = RecallRequest(query, wanted, limit, mode, sort, max_chars, include_related=related, explain=explain)
     with opened(context) as memory:
         found = memory.recall(request, sweep=not no_sync)
     if as_json:
@@ -67,16 +68,28 @@ def recall(
         )
         return
     for position, hit in enumerate(found.hits, 1):
-        mark = " (some of the words)" if hit.partial else ""
+        mark = " (some of the words)" if hit.partial else " (related)" if hit.related else ""
         old = f" (superseded by {', '.join(hit.superseded_by)})" if hit.superseded_by else ""
         print_line(f"{position}. {hit.title}{mark}{old}")
         print_line(f"   {hit.path}   {_place(hit)}   {hit.key}")
         print_line(f"   {hit.snippet}")
+        if hit.explain:
+            _print_reasons(hit)
     shown = len(found.hits)
     if not shown:
         print_line("no note matches" if query.strip() else "there is no note yet")
+        if not all_ and scope_id is None:
+            note("vaultmem: only your own project, session and agent were looked at; --all looks at all of them")
     elif found.truncated:
         print_line(f"{shown} of {found.total} (--limit)")
+
+
+def _print_reasons(hit: Any) -> None:
+    why = hit.explain
+    old = ", superseded" if why["superseded"] else ""
+    print_line(f"   score {hit.score:.4f}: {why['tier']}, words {why['lexical']}, age factor {why['age_factor']}{old}")
+    for term in why["terms"]:
+        print_line(f"   {term['word']}: {', '.join(term['places']) or 'not in the text'}")
 
 
 def _place(hit: Any) -> str:
@@ -92,17 +105,26 @@ def list_(
     path: Paths = None,
     where: Where = None,
     limit: Annotated[int, typer.Option("--limit", help="How many (0: all).")] = 20,
-    all_: Annotated[bool, typer.Option("--all", help="All notes.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="All notes, of all projects, sessions and agents.")] = False,
+    query: Annotated[str | None, typer.Option("--query", help="With --explain: the query to explain.")] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Compare the order by time with that by relevance.")
+    ] = False,
     no_sync: NoSync = False,
     format_: Format = "table",
 ) -> None:
-    """List notes, newest first."""
+    """List notes, newest first; with --query and --explain: say how recall would order them."""
     from vaultmem.ops.hits import hit_json
 
+    if explain or query is not None:
+        _explain(context, query, explain, note_filter(scope, scope_id, type_, everyone=all_), limit, format_)
+        return
     as_json = is_json(format_)
     with opened(context) as memory:
         found = memory.list(
-            note_filter(scope, scope_id, type_, tag, path, where), 0 if all_ else limit, sweep=not no_sync
+            note_filter(scope, scope_id, type_, tag, path, where, everyone=all_),
+            0 if all_ else limit,
+            sweep=not no_sync,
         )
     if as_json:
         print_json(
@@ -124,6 +146,41 @@ def list_(
     )
     if found.truncated:
         print_line(f"{len(found.hits)} of {found.total} (--all)")
+
+
+def _explain(context: typer.Context, query: str | None, explain: bool, wanted: Any, limit: int, format_: str) -> None:
+    if query is None or not explain:
+        raise UsageError("--query and --explain go together", 'Write: vaultmem list --query "your words" --explain')
+    as_json = is_json(format_)
+    limit = limit if _is_given(context, "limit") else 10
+    with opened(context) as memory:
+        found = memory.explain(query, wanted, limit)
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            one["relevance_rank"] or "-",
+            one["recency_rank"] or "-",
+            one["tier"],
+            one["lexical"],
+            one["recency_factor"],
+            one["relevance"],
+            one["injection"],
+            one["key"] + (" (superseded)" if one["superseded"] else ""),
+        )
+        for one in found["candidates"]
+    ]
+    print_table(("RELEVANCE", "TIME", "TIER", "LEXICAL", "AGE", "SCORE", "INJECTION", "KEY"), rows)
+    print_line(
+        f"{found['pool']} in the pool, {found['all_term']} with all words, {found['partial']} with some; "
+        f"overlap {found['overlap']}; lexical_degenerate {str(found['lexical_degenerate']).lower()}"
+    )
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
 
 
 def show(
@@ -193,49 +250,3 @@ def links(
         print_line(f"<- {row['source_path']}  {row['raw']}  line {row['line']}")
     if not found.outgoing and not found.incoming:
         print_line("no links")
-
-
-def store(
-    context: typer.Context,
-    content: Annotated[str, typer.Argument(help='The text; "-" reads standard input.')],
-    key: Annotated[str, typer.Option("--key", help="Key of the memory (default: from the text).")] = "",
-    scope: Annotated[str, typer.Option("--scope", help="Where it belongs.")] = "project",
-    scope_id: ScopeId = None,
-    type_: Annotated[str | None, typer.Option("--type", help="project, user, feedback or reference.")] = None,
-    tags: Annotated[str, typer.Option("--tags", help="Comma-separated tags.")] = "",
-    format_: Format = "table",
-) -> None:
-    """Store a text in the managed folder, as a new note or as a new section of one."""
-    from vaultmem.ops.store import StoreRequest
-
-    as_json = is_json(format_)
-    text = _standard_input() if content == "-" else content
-    request = StoreRequest(text, key, scope, scope_id, type_, tuple(t for t in tags.split(",") if t.strip()))
-    with opened(context) as memory:
-        result = memory.store(request)
-    for warning in result.warnings:
-        note(f"vaultmem: {warning}")
-    if as_json:
-        print_json(
-            {
-                "schema": "vaultmem.write/1",
-                "action": result.action,
-                "key": result.key,
-                "scope": result.scope,
-                "scope_id": result.scope_id,
-                "source_kind": result.source_kind,
-                "path": result.path,
-                "vault": result.vault,
-                "warnings": list(result.warnings),
-            }
-        )
-        return
-    print_line(f"{result.action}: {result.key} in {result.path}")
-
-
-def _standard_input() -> str:
-    data = sys.stdin.buffer.read(1 << 20)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise UsageError("Standard input is not UTF-8 text") from None

@@ -25,17 +25,26 @@ def register(app: typer.Typer) -> None:
 
 def init(
     context: typer.Context,
-    vault: Annotated[str, typer.Argument(help="Folder of your Obsidian vault.")],
+    vault: Annotated[str, typer.Argument(help="Folder of your Obsidian vault.")] = "",
     folder: Annotated[str, typer.Option("--folder", help="Map this folder only (default: the whole vault).")] = "",
     scope: Annotated[str, typer.Option("--scope", help="Scope of the folder: global, project or agent.")] = "",
     scope_id: Annotated[str, typer.Option("--scope-id", help="Id of the project or agent.")] = "",
     managed: Annotated[str, typer.Option("--managed", help="Folder in the vault that takes writes.")] = "Agent Memory",
     no_projects: Annotated[bool, typer.Option("--no-projects", help="No sub-folder for each project.")] = False,
+    adopt_cao: Annotated[
+        str, typer.Option("--adopt-cao", help="Use the memories of this CAO home in place; VAULT may be left out.")
+    ] = "",
 ) -> None:
     """Set a vault up: writes config.toml (never over an existing entry) and reads the notes."""
     from vaultmem.ops.setup import InitRequest, init_home
 
     home = _home(context)
+    if adopt_cao:
+        _adopt(context, home, adopt_cao)
+        if not vault:
+            return
+    if not vault:
+        raise UsageError("There is no vault to set up", "Write: vaultmem init PATH-OF-YOUR-VAULT")
     request = InitRequest(vault, folder, scope, scope_id, managed, not no_projects)
     result = init_home(home, request)
     if result.action == "differs":
@@ -50,6 +59,26 @@ def init(
         status = memory.status()
     row = next(item for item in status["vaults"] if item["id"] == result.vault_id)
     _say_what_matters(row, managed, no_projects, context.obj.home)
+
+
+def _adopt(context: typer.Context, home: str, folder: str) -> None:
+    """Point the settings at a CAO home and take over what only its database knows."""
+    from vaultmem.ops.adopt import check_cao_home
+    from vaultmem.ops.settings import set_setting
+
+    set_setting(home, "memory.adopted", check_cao_home(folder))
+    with opened(context) as memory:
+        found = memory.adopt()
+    print_line(f"settings written: {os.path.join(home, 'config.toml')}")
+    print_line(
+        f"{plural(found.topics, 'topic')} used in place; taken over: {plural(found.counts, 'access count')}, "
+        f"{plural(found.rejected, 'rejected relationship')}, {plural(found.aliases, 'other project id')}"
+    )
+    if found.problem:
+        print_line(found.problem)
+    if found.hidden:
+        print_line(f"{plural(found.hidden, 'topic')} of scopes that a vault holds are not shown: the vault's notes are")
+    print_line("both programs can go on writing; the first `vaultmem retention --apply` only reports")
 
 
 def _say_what_matters(row: dict[str, object], managed: str, no_projects: bool, home: str | None) -> None:
