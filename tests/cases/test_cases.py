@@ -215,7 +215,7 @@ def _(run: Run, number: int) -> Any:
         index.write_bytes(
             (data[:middle] + b"\xa5" * 4096 + data[middle + 4096 :], data[: len(data) // 2], b"text " * 5_000)[way]
         )
-        answers.append(run.world.cli("recall", "indigo"))
+        answers.append(run.world.cli("recall", "indigo", "--all"))
         run.world.cli("reconcile")
     return answers
 
@@ -283,7 +283,7 @@ def _(run: Run) -> None:
     for arguments in (
         ("list", "--all"),
         ("graph", "show", "--format", "json"),
-        ("recall", "harbour", "--mode", "metadata"),
+        ("recall", "harbour", "--all", "--mode", "metadata"),
     ):
         assert "Secret plan" not in run.world.cli(*arguments).out
     run.do_rebuild("")
