@@ -50,6 +50,7 @@ def _index_changes(session: Session, apply: bool) -> list[dict[str, Any]]:
     rows = [
         _action("rebuild_index", "planned", Binding("", None), row["key"], f"{row['op']} {row['path']}")
         for row in before.operations
+        if row["key"]  # files without a memory, such as index.md itself, only lend their names
     ]
     session.reconcile()
     return [{**row, "status": "repaired"} for row in rows] if apply else rows
