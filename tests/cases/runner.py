@@ -19,7 +19,10 @@ import yaml
 from tests.conftest import World
 from vaultmem.errors import VaultmemError
 from vaultmem.memory import open_memory
+from vaultmem.model import Binding
+from vaultmem.notes.wiki import topic_path
 from vaultmem.ops.filters import NoteFilter
+from vaultmem.ops.forget import ForgetRequest
 from vaultmem.ops.recall import RecallRequest
 from vaultmem.ops.store import StoreRequest
 from vaultmem.scopes import CallContext
@@ -61,6 +64,8 @@ class Run:
     def set_up(self) -> None:
         setup = self.case.get("setup", {})
         config = setup.get("config", {})
+        for name, value in config.get("env", {}).items():
+            self.monkeypatch.setenv(name, value)
         managed = config.get("managed", "Agent")
         mapped = {**config.get("map", {"Notes": "project"}), managed: config.get("map", {}).get(managed, "project")}
         blocks = []
@@ -79,6 +84,10 @@ class Run:
     def place(self, path: str) -> Path:
         if path.startswith("@outside/"):
             return self.world.folder / "outside" / path.removeprefix("@outside/")
+        if path.startswith("@wiki/"):
+            parts = path.removeprefix("@wiki/").removesuffix(".md").split("/")
+            binding = Binding(parts[0], parts[1] if len(parts) == 3 else None)
+            return self.world.home / "memory" / topic_path(binding, parts[-1])
         return self.world.vault / path
 
     def put(self, path: str, content: Any) -> None:
@@ -135,9 +144,20 @@ class Run:
     def do_store(self, rest: str) -> Any:
         arguments = yaml.safe_load(rest)
         tags = tuple(arguments.get("tags", ()))
-        request = StoreRequest(arguments["content"], arguments.get("key", ""), arguments["scope"], PROJECT, tags=tags)
+        scope = arguments["scope"]
+        scope_id = PROJECT if scope == "project" else None
+        request = StoreRequest(arguments["content"], arguments.get("key", ""), scope, scope_id, tags=tags)
         with self.memory() as memory:
             return memory.store(request)
+
+    def do_forget(self, rest: str) -> Any:
+        arguments = yaml.safe_load(rest)
+        with self.memory() as memory:
+            return memory.forget(ForgetRequest(arguments["key"], arguments.get("scope", "project")))
+
+    def do_cleanup(self, rest: str) -> Any:
+        with self.memory() as memory:
+            return memory.retention(apply=True)
 
     def do_list(self, rest: str) -> Any:
         with self.memory() as memory:
@@ -160,6 +180,20 @@ class Run:
     def do_write(self, rest: str) -> None:
         path, _, text = rest.partition(": ")
         self.put(_words(path)[0], yaml.safe_load(text))
+
+    def do_append(self, rest: str) -> None:
+        path, _, text = rest.partition(": ")
+        with self.place(_words(path)[0]).open("a", encoding="utf-8") as file:
+            file.write(yaml.safe_load(text))
+
+    def do_replace(self, rest: str) -> None:
+        path, _, text = rest.partition(": ")
+        target = self.place(_words(path)[0])
+        temp = target.with_name("editor.new")
+        # words may follow the text
+        scalar = next(event for event in yaml.parse(text) if isinstance(event, yaml.ScalarEvent))
+        temp.write_text(scalar.value, encoding="utf-8")
+        temp.replace(target)
 
     def do_delete(self, rest: str) -> None:
         self.place(_words(rest)[0]).unlink()

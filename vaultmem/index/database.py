@@ -13,12 +13,20 @@ import sqlite3
 from contextlib import suppress
 
 from vaultmem.errors import IndexUnavailable
-from vaultmem.fs import can_write_in, ensure_private_folder, write_private_file
+from vaultmem.fs import can_write_in, ensure_private_folder, file_lock, write_private_file
 from vaultmem.index import digest
-from vaultmem.index.schema import connect, connect_read_only, index_path, read_meta, remove_index_files
+from vaultmem.index.schema import (
+    IncompleteIndex,
+    connect,
+    connect_read_only,
+    index_path,
+    read_meta,
+    remove_index_files,
+)
 from vaultmem.index.search import Fts5Engine, SearchEngine, has_fts5
 
 TEMPORARY_SUFFIX = ".new"
+OPEN_WAIT_S = 15.0
 
 
 def choose_engine(setting: str) -> SearchEngine:
@@ -137,11 +145,21 @@ class IndexDatabase:
             return False
 
     def _open(self) -> sqlite3.Connection:
-        connection = connect(self.path, create=True)
+        """Open the file; one process at a time makes it, and the others find it whole."""
+        if os.path.exists(self.path) and os.path.getsize(self.path):
+            with suppress(IncompleteIndex, IndexUnavailable):
+                return self._opened(connect(self.path))
+        with file_lock(os.path.join(self.home, "locks", "open.lock"), wait_s=OPEN_WAIT_S, what="making the index"):
+            return self._opened(connect(self.path, create=True))
+
+    def _opened(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         try:
             table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'fts'").fetchone()
             if table is None:
-                self.engine.create(connection)
+                connection.execute("BEGIN IMMEDIATE")
+                if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'fts'").fetchone() is None:
+                    self.engine.create(connection)
+                connection.execute("COMMIT")
             else:
                 connection.execute("SELECT rowid FROM fts LIMIT 1").fetchone()
         except BaseException:

@@ -110,6 +110,10 @@ CREATE INDEX finding_file ON finding (file_id);
 """Indexes that a bulk load of an empty index does without: they are made at its end, sorted."""
 
 
+class IncompleteIndex(sqlite3.DatabaseError):
+    """The file is a database, but holds no index of this version: another program's, or one that is being made."""
+
+
 def index_path(home: str) -> str:
     """Return the path of the index of this schema version."""
     return os.path.join(home, f"index-v{SCHEMA_VERSION}.db")
@@ -133,7 +137,7 @@ def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
         if create and not is_complete(connection):
             _create_tables(connection)
         if not is_complete(connection):
-            raise sqlite3.DatabaseError("not an index of this version")
+            raise IncompleteIndex("not an index of this version")
     except UnicodeDecodeError:  # what a damaged schema looks like to Python
         connection.close()
         raise sqlite3.DatabaseError("malformed schema") from None

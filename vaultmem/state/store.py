@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from vaultmem.errors import StateUnavailable
-from vaultmem.fs import can_write_in, ensure_private_folder
+from vaultmem.fs import can_write_in, ensure_private_folder, file_lock
 from vaultmem.model import Binding, Finding, Severity
 from vaultmem.operations import FirstSeen, IdentityChange
 from vaultmem.state.memories import MemoryState
 
 SCHEMA_VERSION = 2
+OPEN_WAIT_S = 15.0
 EVENT_RUNS = 50
 """Runs whose events are kept."""
 
@@ -81,10 +82,12 @@ class StateStore:
         ensure_private_folder(os.path.dirname(path))
         existed = os.path.exists(path)
         try:
-            self._db = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._prepare(existed)
+            if existed and os.path.getsize(path):
+                self._open(existed)
+            else:  # one process at a time makes it
+                lock = os.path.join(os.path.dirname(path), "locks", "open.lock")
+                with file_lock(lock, wait_s=OPEN_WAIT_S, what="making state.db"):
+                    self._open(existed)
         except sqlite3.DatabaseError as error:
             raise StateUnavailable(
                 f"{path} can't be used: {error}",
@@ -92,6 +95,12 @@ class StateStore:
             ) from None
         with suppress(OSError):
             os.chmod(path, 0o600)
+
+    def _open(self, existed: bool) -> None:
+        self._db = sqlite3.connect(self.path, timeout=5.0, isolation_level=None, check_same_thread=False)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._prepare(existed)
 
     def _open_read_only(self) -> None:
         try:
