@@ -21,13 +21,19 @@ from vaultmem.notes.wiki import parse_topic
 STORES = 100 if os.environ.get("VAULTMEM_TEST_PROFILE") == "long" else 6
 STORER = """
 import sys
+from vaultmem.errors import NoteChangedSinceRead
 from vaultmem.memory import open_memory
 from vaultmem.ops.store import StoreRequest
 home, number, key, scope, scope_id = sys.argv[1:6]
 with open_memory(home) as memory:
     for turn in range(int(sys.argv[6])):
         text = f"entry {number}-{turn:03}"
-        memory.store(StoreRequest(text, key, scope, scope_id or None))
+        while True:
+            try:
+                memory.store(StoreRequest(text, key, scope, scope_id or None))
+                break
+            except NoteChangedSinceRead:  # the editor was faster three times: nothing was written, it says
+                continue
         print(text, flush=True)  # it was accepted
 """
 
