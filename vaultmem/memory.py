@@ -146,6 +146,26 @@ class Memory:
 
         return repair(self._session, apply=apply)
 
+    def context_block(self) -> str:
+        """Return the block of context for the start of an agent's session (`context.block`)."""
+        from vaultmem.context.block import context_block
+
+        return context_block(self._session)
+
+    def destinations(self) -> tuple[dict[str, Any], ...]:
+        """Return where a store to each scope would go, and why (`ops.destinations`)."""
+        from vaultmem.ops.destinations import destinations
+
+        return destinations(self._session)
+
+    def begin_call(self, context: CallContext, *, sweep: bool = True) -> None:
+        """Start a call of a long-running face: its context, and files compared anew unless `sweep` is False."""
+        self._session.begin_call(context, sweep=sweep)
+
+    def is_built(self) -> bool:
+        """Tell whether there is a complete index."""
+        return self._session.database.is_built()
+
     def adopt(self) -> Adopted:
         """Take over what only an adopted CAO home's database knows (`ops.adopt`)."""
         from vaultmem.ops.adopt import adopt

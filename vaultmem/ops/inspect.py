@@ -71,7 +71,7 @@ def list_notes(session: Session, wanted: NoteFilter, limit: int, *, sweep: bool 
 
 def find_note(session: Session, name: str, wanted: NoteFilter, purpose: Purpose) -> int:
     """Return the id of the note with this key or path. Raises NoteNotFound, UsageError when several fit."""
-    where = combine(may_show(session.config, purpose), filter_sql(wanted))
+    where = combine(may_show(session.config, purpose, reader_of(session, wanted)), filter_sql(wanted))
     sql = (
         f"SELECT n.id, n.scope, n.scope_id, n.key, n.path FROM note n WHERE {where.sql} AND (n.key = ? OR n.path = ?) "
         "ORDER BY n.key <> ?, n.scope, n.scope_id, n.vault, n.path"
@@ -107,7 +107,7 @@ def note_links(session: Session, name: str, wanted: NoteFilter, *, sweep: bool =
         note_id = find_note(session, name, wanted, "links")
         connection = session.connection()
         key, path = connection.execute("SELECT key, path FROM note WHERE id = ?", (note_id,)).fetchone()
-        shown = may_show(session.config, "links")
+        shown = may_show(session.config, "links", None if wanted.everyone else session.bindings())
         outgoing = connection.execute(
             f"{_LINK_SQL.format(other='l.target_id', shown=shown.sql)} WHERE l.source_id = ? ORDER BY l.position",
             (*shown.parameters, note_id),

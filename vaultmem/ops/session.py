@@ -83,6 +83,14 @@ class Session:
             Binding("federated"),
         )
 
+    def begin_call(self, context: CallContext, *, sweep: bool = True) -> None:
+        """Start a call of a long-running face; without `sweep` the files are taken to be as they were."""
+        if context != self.context:
+            self.context, self._project = context, None
+        self.notices.clear()
+        self.warnings.clear()
+        self._synced = self._synced and not sweep
+
     def connection(self) -> sqlite3.Connection:
         """The open index connection."""
         return self.database.connection()

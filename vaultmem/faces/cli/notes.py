@@ -196,7 +196,7 @@ def show(
 
     as_json = is_json(format_)
     with opened(context) as memory:
-        found = memory.show(name, note_filter(scope, scope_id), sweep=not no_sync)
+        found = memory.show(name, note_filter(scope, scope_id, everyone=True), sweep=not no_sync)
     if as_json:
         row = {"schema": "vaultmem.show/1", **hit_json(found.hit, with_score=False)}
         row["findings"] = [
@@ -230,7 +230,7 @@ def links(
     """Show where a note's links lead, and which notes link to it."""
     as_json = is_json(format_)
     with opened(context) as memory:
-        found = memory.links(name, note_filter(scope, scope_id), sweep=not no_sync)
+        found = memory.links(name, note_filter(scope, scope_id, everyone=True), sweep=not no_sync)
     if as_json:
         print_json(
             {

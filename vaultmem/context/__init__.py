@@ -1,0 +1,1 @@
+"""What goes to an agent unasked: the block of context at the start of its session."""

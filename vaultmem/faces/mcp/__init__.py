@@ -1,0 +1,1 @@
+"""The MCP server: tools for agents over stdio or loopback HTTP."""
