@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from vaultmem.config import Config, load_config
 from vaultmem.ops.session import Session
-from vaultmem.sync.reconcile import ReconcileResult, Work
+from vaultmem.sync.progress import Work
 
 if TYPE_CHECKING:
     from vaultmem.graph.view import GraphView
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from vaultmem.ops.status import RebuildResult
     from vaultmem.ops.store import StoreRequest
     from vaultmem.scopes import CallContext
+    from vaultmem.sync.reconcile import ReconcileResult
 
 
 class Memory:
@@ -161,6 +162,11 @@ class Memory:
     def begin_call(self, context: CallContext, *, sweep: bool = True) -> None:
         """Start a call of a long-running face: its context, and files compared anew unless `sweep` is False."""
         self._session.begin_call(context, sweep=sweep)
+
+    @property
+    def last_sweep_s(self) -> float | None:
+        """Seconds that the comparison with the files took in this call; None when there was none."""
+        return None if self._session.last_sync is None else self._session.last_sync.seconds
 
     def is_built(self) -> bool:
         """Tell whether there is a complete index."""

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from tests.conftest import World
+from tests.faces.mcp_client import RawClient
 from vaultmem.errors import VaultmemError
 from vaultmem.memory import open_memory
 from vaultmem.model import Binding
@@ -51,6 +52,7 @@ class Run:
     world: World
     monkeypatch: pytest.MonkeyPatch
     steps: list[Step] = field(default_factory=list)
+    _server: RawClient | None = None
 
     def step(self, start: str, number: int = 0) -> Step:
         """Return the n-th step whose words begin so."""
@@ -73,6 +75,7 @@ class Run:
             lines = [f'folder = "{folder or "."}"', f'scope = "{scope}"']
             lines += [f'scope_id = "{PROJECT}"'] if scope != "global" else []
             lines += ["writable = true"] if folder == managed else []
+            lines += ["inject = true"]
             blocks.append("\n".join(lines))
         exclude = ", ".join(f'"{pattern}"' for pattern in config.get("exclude", []))
         self.world.configure(*blocks, managed=managed, top=f"exclude = [{exclude}]")
@@ -120,7 +123,7 @@ class Run:
                 checks += 1
                 continue
             try:
-                step.result = getattr(self, f"do_{verb}")(rest)
+                step.result = getattr(self, f"do_{verb.replace('-', '_')}")(rest)
             except VaultmemError as error:
                 step.error = error
 
@@ -155,6 +158,19 @@ class Run:
         with self.memory() as memory:
             return memory.forget(ForgetRequest(arguments["key"], arguments.get("scope", "project")))
 
+    def server(self, **environment: str) -> RawClient:
+        """Return the case's MCP server, started with the first call; other environments get one of their own."""
+        if self._server is None or environment:
+            named = environment or {"VAULTMEM_PROJECT_ID": PROJECT, "VAULTMEM_AGENT": PROJECT}
+            self.close()
+            self._server = RawClient(self.world.home, **named)
+        return self._server
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.__exit__()
+            self._server = None
+
     def do_cleanup(self, rest: str) -> Any:
         with self.memory() as memory:
             return memory.retention(apply=True)
@@ -172,10 +188,15 @@ class Run:
             return memory.status()
 
     def do_mcp(self, rest: str) -> Any:
-        return None  # the MCP server is a later issue; the same case is asked through the command line
+        tool, _, arguments = rest.partition(" ")
+        return self.server().call(tool, yaml.safe_load(arguments))
 
-    def do_inject(self, rest: str) -> Any:
-        return None  # the injection block is a later issue; every other face of the case is run
+    def do_mcp_raw(self, rest: str) -> None:
+        self.server().send(rest)
+
+    def do_inject(self, rest: str) -> str:
+        with self.memory() as memory:
+            return str(memory.context_block())
 
     def do_write(self, rest: str) -> None:
         path, _, text = rest.partition(": ")

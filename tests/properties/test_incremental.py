@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from tests.conftest import World
+from vaultmem.clock import now
 from vaultmem.errors import VaultmemError
 from vaultmem.index import digest
 from vaultmem.ops.filters import NoteFilter
@@ -27,6 +28,7 @@ from vaultmem.ops.session import Session
 from vaultmem.ops.status import _Beside, _differences, _Frozen
 from vaultmem.ops.store import StoreRequest
 from vaultmem.sync.reconcile import Reconciler
+from vaultmem.times import iso
 
 NAMES = ["Alpha", "alpha", "Beta", "Gamma note", "Ünï", "Delta.v1"]
 FOLDERS = ["", "one/", "one/deep/", "two/", "Agent Memory/"]
@@ -253,9 +255,11 @@ class VaultMachine(RuleBasedStateMachine):
                 Reconciler(self.config, _Frozen(session.state.path), fresh).run_locked()
                 new = digest.stored_digest(fresh.connection())
                 assert _differences(session, fresh, new) == []
-                answers = [self.answers(session)]
-                real, session._database = session._database, fresh
-                answers.append(self.answers(session))
+                with pytest.MonkeyPatch.context() as patch:  # a score depends on the time: both are asked at one moment
+                    patch.setenv("VAULTMEM_NOW", iso(now()))
+                    answers = [self.answers(session)]
+                    real, session._database = session._database, fresh
+                    answers.append(self.answers(session))
                 session._database = real
             assert answers[0] == answers[1]
 

@@ -6,14 +6,15 @@ order; nothing in a note can close the block, forge an entry or span lines (know
 
 from __future__ import annotations
 
+import json
 import re
+import sqlite3
 
 from vaultmem.model import Binding
-from vaultmem.ops.hits import load_hits
+from vaultmem.ops.hits import section_texts
 from vaultmem.ops.ranking import newest
 from vaultmem.ops.session import Session
 from vaultmem.secrets import redact
-from vaultmem.text.tokens import Query
 from vaultmem.visibility import may_show
 
 SCOPES = ("session", "project", "global")
@@ -42,16 +43,26 @@ def _of_scope(session: Session, scope: str, mine: tuple[Binding, ...]) -> list[s
     if session.config.lifecycle_enabled:
         found = [one for one in found if not one.superseded]
     connection = session.connection()
-    loaded = load_hits(connection, [one.id for one in found], {}, Query(), session.config.max_recall_body_chars)
     lines: list[str] = []
     left = MAX_CHARS
     for one in found:
-        line = entry(scope, one.key, loaded[one.id].content)
+        line = entry(scope, one.key, _text(connection, one.id)[: session.config.max_recall_body_chars])
         if len(line) + 1 > left:
             break
         left -= len(line) + 1
         lines.append(line)
     return lines
+
+
+def _text(connection: sqlite3.Connection, note_id: int) -> str:
+    """Return what a memory says now: its newest dated section, else its body without the title's heading."""
+    sql = "SELECT body, body_line, sections, title FROM note WHERE id = ?"
+    body, body_line, sections, title = connection.execute(sql, (note_id,)).fetchone()
+    said = section_texts(body, body_line, json.loads(sections))
+    if said:
+        return said[-1]
+    first, _, rest = body.strip("\n").partition("\n")
+    return str(rest if first.strip() == f"# {title}" and rest.strip() else body)
 
 
 def entry(scope: str, key: str, content: str) -> str:

@@ -10,18 +10,21 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vaultmem.clock import now
 from vaultmem.config import Config
 from vaultmem.errors import IndexUnavailable, LockBusy
 from vaultmem.fs import can_write_in
-from vaultmem.index.database import IndexDatabase, choose_engine, is_damage
 from vaultmem.model import Binding
-from vaultmem.scopes import CallContext, ProjectIdentity, context_from_environment, lossless_id, project_identity
-from vaultmem.state.store import StateStore, state_path
-from vaultmem.sync.reconcile import Reconciler, ReconcileResult, Work
+from vaultmem.sync.progress import Work
 from vaultmem.times import iso
+
+if TYPE_CHECKING:  # engines are imported when they are opened: start-up of a face counts
+    from vaultmem.index.database import IndexDatabase
+    from vaultmem.scopes import CallContext, ProjectIdentity
+    from vaultmem.state.store import StateStore
+    from vaultmem.sync.reconcile import Reconciler, ReconcileResult
 
 _Result = TypeVar("_Result")
 
@@ -31,7 +34,7 @@ class Session:
 
     def __init__(self, config: Config, context: CallContext | None = None, work: Work | None = None) -> None:
         self.config = config
-        self.context = context or context_from_environment()
+        self.context = context or _context_from_environment()
         self.work = work or Work()
         self.notices: list[str] = []
         self.warnings: list[str] = []
@@ -45,6 +48,8 @@ class Session:
     def state(self) -> StateStore:
         """state.db, opened on first use. Raises StateUnavailable."""
         if self._state is None:
+            from vaultmem.state.store import StateStore, state_path
+
             self._state = StateStore(state_path(self.config.home))
         return self._state
 
@@ -52,17 +57,23 @@ class Session:
     def database(self) -> IndexDatabase:
         """The index, opened on first use. Raises IndexUnavailable."""
         if self._database is None:
+            from vaultmem.index.database import IndexDatabase, choose_engine
+
             self._database = IndexDatabase(self.config.home, choose_engine(self.config.engine))
         return self._database
 
     @property
     def reconciler(self) -> Reconciler:
         """The reconciler of this home."""
+        from vaultmem.sync.reconcile import Reconciler
+
         return Reconciler(self.config, self.state, self.database)
 
     def project(self) -> ProjectIdentity:
         """Who the project of the context is; what is known of its other ids is recorded for later recalls."""
         if self._project is None:
+            from vaultmem.scopes import project_identity
+
             self._project = project_identity(self.config, self.context)
             aliases = {alias: (self._project.id, kind) for alias, kind in self._project.aliases.items()}
             if aliases and not self.config.read_only:
@@ -72,6 +83,8 @@ class Session:
 
     def bindings(self) -> tuple[Binding, ...]:
         """Whose memories the caller may see: its own ids of each scope, and no one else's."""
+        from vaultmem.scopes import lossless_id
+
         project = self.project()
         ids = [project.id, *project.aliases, *self.state.memory.aliases_of(project.id)] if project.id else []
         session, agent = lossless_id(self.context.session), lossless_id(self.context.agent)
@@ -89,6 +102,7 @@ class Session:
             self.context, self._project = context, None
         self.notices.clear()
         self.warnings.clear()
+        self.last_sync = None
         self._synced = self._synced and not sweep
 
     def connection(self) -> sqlite3.Connection:
@@ -137,7 +151,7 @@ class Session:
             try:
                 return self.reconciler.run(work=self.work, **options)
             except (sqlite3.DatabaseError, UnicodeDecodeError, json.JSONDecodeError) as error:
-                if isinstance(error, sqlite3.OperationalError) and not is_damage(error):
+                if not _is_damage(error):
                     raise
                 self.database.discard(str(error))
                 self.notices.append(f"{self.database.healed}: building it from your notes")
@@ -154,7 +168,7 @@ class Session:
             self.sync(sweep=sweep)
             return action()
         except (sqlite3.DatabaseError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            if isinstance(error, sqlite3.OperationalError) and not is_damage(error):
+            if not _is_damage(error):
                 raise IndexUnavailable(f"The index can't be read: {error}", "Run: vaultmem doctor") from None
             self.database.discard(str(error))
             self._synced = False
@@ -173,3 +187,15 @@ class Session:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _context_from_environment() -> CallContext:
+    from vaultmem.scopes import context_from_environment
+
+    return context_from_environment()
+
+
+def _is_damage(error: Exception) -> bool:
+    from vaultmem.index.database import is_damage
+
+    return not isinstance(error, sqlite3.OperationalError) or is_damage(error)

@@ -13,7 +13,7 @@ import os
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from vaultmem.clock import now
@@ -32,6 +32,7 @@ from vaultmem.sync.collisions import Rules
 from vaultmem.sync.guards import RemovalGuard
 from vaultmem.sync.judgements import Judgements
 from vaultmem.sync.plan import plan_changes
+from vaultmem.sync.progress import Work
 from vaultmem.sync.scan import VaultScan, scan_paths, scan_vault
 from vaultmem.text.tokens import STREAM_VERSION
 from vaultmem.times import iso
@@ -60,13 +61,6 @@ class ReconcileResult:
     operations: list[dict[str, str]] = field(default_factory=list)
     held_mappings: list[Held] = field(default_factory=list)
     events: list[Finding] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Work:
-    """Progress of a run as a face may show it: a phase's name, how much is done, how much there is."""
-
-    report: Callable[[str, int, int], None] = lambda phase, done, total: None
 
 
 def config_fingerprint(config: Config) -> str:

@@ -59,7 +59,7 @@ def _value(argument: Argument, value: Any) -> Any:
             raise UsageError(f"{argument.name} must be a text", f"Pass {argument.name} as a string")
         return value
     if value is None or (isinstance(value, str) and value.strip().lower() in _ABSENT):
-        return argument.default
+        return () if argument.kind == "tags" else argument.default
     reader = {"choice": _choice, "number": _number, "flag": _flag, "tags": _tags}.get(argument.kind, _text)
     return reader(argument, value)
 

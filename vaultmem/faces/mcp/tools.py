@@ -31,6 +31,7 @@ class Tool:
     description: str
     arguments: tuple[Argument, ...]
     run: Callable[[Memory, dict[str, Any]], dict[str, Any]]
+    output: dict[str, str]
     writes: bool = False
 
     def input_schema(self) -> dict[str, Any]:
@@ -40,6 +41,25 @@ class Tool:
             "properties": {argument.name: argument.schema() for argument in self.arguments},
             "required": [argument.name for argument in self.arguments if argument.required],
         }
+
+    def output_schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the answer; a failure has `success` and `error` only."""
+        told = {name: _TYPES[kind] for name, kind in {**_ALWAYS, **self.output}.items()}
+        return {"type": "object", "properties": told, "required": ["success"]}
+
+
+_TYPES: dict[str, dict[str, Any]] = {
+    "text": {"type": "string"},
+    "text or null": {"type": ["string", "null"]},
+    "flag": {"type": "boolean"},
+    "number": {"type": "integer"},
+    "object": {"type": "object"},
+    "texts": {"type": "array", "items": {"type": "string"}},
+    "objects": {"type": "array", "items": {"type": "object"}},
+}
+_ALWAYS = {"success": "flag", "error": "text", "disabled": "flag", "warnings": "texts"}
+_WHERE = {"key": "text", "scope": "text", "scope_id": "text or null", "action": "text"}
+_PARTIAL = {"error_kind": "text", "partial_write": "object"}
 
 
 def call(tool: Tool, memory: Memory, arguments: dict[str, Any] | None) -> dict[str, Any]:
@@ -54,7 +74,7 @@ def call(tool: Tool, memory: Memory, arguments: dict[str, Any] | None) -> dict[s
         return partial_write_answer(error)
     except VaultmemError as error:
         return {"success": False, "error": str(error)}
-    warnings = [*answer.pop("warnings", ()), *memory.notices, *(f"unknown argument ignored: {n}" for n in unknown)]
+    warnings = [*answer.pop("warnings", ()), *(f"unknown argument ignored: {name}" for name in unknown)]
     if warnings:
         answer["warnings"] = list(dict.fromkeys(warnings))
     return answer
@@ -161,6 +181,9 @@ def _links(memory: Memory, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _status(memory: Memory, values: dict[str, Any]) -> dict[str, Any]:
+    places = {"read_only": memory.config.read_only, "stores_go_to": list(memory.destinations())}
+    if not memory.is_built():
+        return {"home": memory.config.home, **places}
     found = memory.status()
     return {
         "home": found["home"],
@@ -169,8 +192,7 @@ def _status(memory: Memory, values: dict[str, Any]) -> dict[str, Any]:
         "topics": found["native"]["topics"],
         "held_back": sum(vault["quarantined"] for vault in found["vaults"]),
         "findings": found["findings"],
-        "read_only": memory.config.read_only,
-        "stores_go_to": memory.destinations(),
+        **places,
     }
 
 
@@ -220,9 +242,10 @@ TOOLS = (
             Argument("scope", "choice", _SCOPE, "project", choices=SCOPES),
             Argument("memory_type", "choice", "user, feedback, project (default) or reference.", "", choices=TYPES),
             Argument("key", "text", "Short name such as deploy-window; lower case, digits and hyphens."),
-            Argument("tags", "tags", "Tags separated by commas, or a list.", ()),
+            Argument("tags", "tags", "Tags separated by commas, or a list."),
         ),
         _store,
+        {**_WHERE, **_PARTIAL, "file_path": "text", "similar": "texts"},
         writes=True,
     ),
     Tool(
@@ -247,6 +270,7 @@ TOOLS = (
             Argument("include_related", "flag", "Add what the hits relate to.", False),
         ),
         _recall,
+        {"memories": "objects", "total": "number"},
     ),
     Tool(
         "memory_forget",
@@ -258,6 +282,7 @@ TOOLS = (
             Argument("scope", "choice", _SCOPE, "project", choices=SCOPES),
         ),
         _forget,
+        {**_WHERE, **_PARTIAL, "deleted": "flag", "path": "text or null"},
         writes=True,
     ),
     Tool(
@@ -269,6 +294,7 @@ TOOLS = (
             Argument("scope", "choice", _SCOPE, "project", choices=SCOPES),
         ),
         _restore,
+        {**_WHERE, **_PARTIAL, "restored": "flag", "path": "text or null"},
         writes=True,
     ),
     Tool(
@@ -280,6 +306,7 @@ TOOLS = (
             Argument("scope", "choice", "Only this scope.", "", choices=SCOPES),
         ),
         _links,
+        {"key": "text", "path": "text", "outgoing": "objects", "incoming": "objects"},
     ),
     Tool(
         "memory_status",
@@ -287,6 +314,17 @@ TOOLS = (
         "Say how many notes there are, what is held back, and where a store to each scope would go and why.",
         (),
         _status,
+        {
+            "home": "text",
+            "building": "text",
+            "engine": "text",
+            "notes": "number",
+            "topics": "number",
+            "held_back": "number",
+            "findings": "object",
+            "read_only": "flag",
+            "stores_go_to": "objects",
+        },
     ),
 )
 

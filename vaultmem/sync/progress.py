@@ -1,0 +1,13 @@
+"""Progress of a run as a face may show it; apart, since faces name it before they need an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Work:
+    """`report` gets a phase's name, how much is done, and how much there is."""
+
+    report: Callable[[str, int, int], None] = lambda phase, done, total: None
