@@ -16,6 +16,8 @@ from typing import Any
 
 VAULT_ID = re.compile(r"^[a-z0-9][a-z0-9-]{0,31}$")
 SCOPE_ID = re.compile(r"^(?!\.+$)[a-zA-Z0-9._-]{1,128}$")
+RESERVED_IDS = ("global", "federated", "logs")
+"""Names of containers of the native wiki that no project id may have."""
 MAPPED_SCOPES = ("global", "project", "agent")
 ENGINES = ("auto", "fts5", "fts4")
 GATES = ("reject", "warn")

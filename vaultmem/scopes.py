@@ -17,10 +17,9 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from vaultmem.config import Config, environment_value
-from vaultmem.config_rules import SCOPE_ID
+from vaultmem.config_rules import RESERVED_IDS, SCOPE_ID
 from vaultmem.errors import ScopeError, UsageError
 from vaultmem.model import SCOPES, Binding
-from vaultmem.notes.wiki import RESERVED_IDS
 
 GIT_WAIT_S = 2.0
 _SCHEME = re.compile(r"^(?:git\+)?(?:ssh|git|https?)://", re.IGNORECASE)

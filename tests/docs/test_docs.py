@@ -138,3 +138,19 @@ def test_the_changelog_names_this_version() -> None:
     assert f"## [{project['version']}]" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     done = subprocess.run([sys.executable, "-m", "vaultmem", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"vaultmem {project['version']}"
+
+
+def test_the_agents_page_shows_what_print_config_prints(tmp_path: Path) -> None:
+    from vaultmem.faces.mcp.clients import CLIENTS
+
+    page = (REPOSITORY / "docs/agents.md").read_text(encoding="utf-8")
+    for client in CLIENTS:
+        assert f"vaultmem mcp --print-config {client}" in page
+        done = subprocess.run(
+            [sys.executable, "-m", "vaultmem", "mcp", "--print-config", client],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        told = re.sub(r"(?<=[ \"])/\S+/vaultmem|^/\S+/vaultmem", "/path/to/vaultmem", done.stdout).strip()
+        assert told in page, client

@@ -11,14 +11,12 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
+from vaultmem.config_rules import RESERVED_IDS
 from vaultmem.model import TYPES, Binding, CaoBlock, Finding, ParsedNote
 from vaultmem.notes.findings import finding
 from vaultmem.notes.keys import is_key
 from vaultmem.notes.parse import parse_note
 from vaultmem.notes.topic import section_text
-
-RESERVED_IDS = ("global", "federated", "logs")
-"""Container names that no project id may have."""
 
 _HEADER = re.compile(
     r"^<!-- id: ([0-9A-Za-z-]*) \| scope: ([a-z]*) \| type: ([a-z]*) \| tags: ?(.*?) ?-->[ \t]*$", re.MULTILINE

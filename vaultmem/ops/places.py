@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vaultmem.config import Config
-from vaultmem.config_rules import WILDCARD, VaultConfig, covers
+from vaultmem.config_rules import RESERVED_IDS, WILDCARD, VaultConfig, covers
 from vaultmem.errors import ScopeError, ScopeNotWritable
 from vaultmem.model import Binding, SourceKind
-from vaultmem.notes.wiki import RESERVED_IDS, topic_path
+from vaultmem.notes.wiki import topic_path
 
 
 @dataclass(frozen=True, slots=True)
