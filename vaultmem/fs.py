@@ -293,6 +293,32 @@ def file_lock(path: str, *, wait_s: float, what: str) -> Iterator[None]:
         os.close(fd)
 
 
+def try_lock(path: str) -> int | None:
+    """Take an exclusive lock between processes without waiting; the descriptor holds it until it is closed."""
+    ensure_private_folder(os.path.dirname(path))
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | _NOFOLLOW, 0o600)
+    if _acquire(fd, 0.0):
+        return fd
+    os.close(fd)
+    return None
+
+
+def is_locked(path: str) -> bool:
+    """Tell whether a process holds the lock of that file."""
+    try:
+        fd = os.open(path, os.O_RDONLY | _NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        if fcntl is not None:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+
+
 def _acquire(fd: int, wait_s: float) -> bool:
     if fcntl is None:  # pragma: no cover
         return True

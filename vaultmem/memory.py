@@ -8,7 +8,7 @@ Use cases are imported when they are called, since start-up of a command counts.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from vaultmem.config import Config, load_config
@@ -16,6 +16,8 @@ from vaultmem.ops.session import Session
 from vaultmem.sync.progress import Work
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from vaultmem.graph.view import GraphView
     from vaultmem.model import WriteResult
     from vaultmem.ops.adopt import Adopted
@@ -171,6 +173,18 @@ class Memory:
     def is_built(self) -> bool:
         """Tell whether there is a complete index."""
         return self._session.database.is_built()
+
+    def watch(self, stop: Event, report: Callable[[ReconcileResult], None], notice: Callable[[str], None]) -> None:
+        """Keep the index equal to the files until `stop` is set or config.toml changes (`ops.watching`)."""
+        from vaultmem.ops.watching import watch
+
+        watch(self._session, stop, report, notice)
+
+    def is_watched(self) -> bool:
+        """Tell whether a process watches this home by events."""
+        from vaultmem.sync.lease import who_watches
+
+        return who_watches(self.config.home).mode == "events"
 
     def adopt(self) -> Adopted:
         """Take over what only an adopted CAO home's database knows (`ops.adopt`)."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
+import time
 import unicodedata
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +29,8 @@ from vaultmem.ops.recall import RecallRequest
 from vaultmem.ops.session import Session
 from vaultmem.ops.status import _Beside, _differences, _Frozen
 from vaultmem.ops.store import StoreRequest
-from vaultmem.sync.reconcile import Reconciler
+from vaultmem.sync.lease import is_caught_up
+from vaultmem.sync.reconcile import Reconciler, config_fingerprint
 from vaultmem.times import iso
 
 NAMES = ["Alpha", "alpha", "Beta", "Gamma note", "Ünï", "Delta.v1"]
@@ -247,10 +250,14 @@ class VaultMachine(RuleBasedStateMachine):
         if topic.exists():
             topic.write_text(topic.read_text(encoding="utf-8") + text, encoding="utf-8")
 
+    def catch_up(self, session: Session) -> None:
+        """Make the index equal to the files, all removals meant."""
+        session.reconciler.run(accept_removals=True)
+
     @rule()
     def check(self) -> None:
         with Session(self.config) as session:
-            session.reconciler.run(accept_removals=True)
+            self.catch_up(session)
             with _Beside(session) as fresh:
                 Reconciler(self.config, _Frozen(session.state.path), fresh).run_locked()
                 new = digest.stored_digest(fresh.connection())
@@ -318,3 +325,35 @@ class CrowdedMachine(VaultMachine):
 
 CrowdedMachine.TestCase.settings = settings(stateful_step_count=10, max_examples=12)
 TestCrowded = CrowdedMachine.TestCase
+
+
+class WatchedMachine(VaultMachine):
+    """The same, kept equal by a watcher: nothing is compared by command before it is checked."""
+
+    def fill(self) -> None:
+        self.stop = threading.Event()
+        self.watcher = threading.Thread(target=self.watch, daemon=True)
+        self.watcher.start()
+
+    def watch(self) -> None:
+        while not self.stop.is_set():
+            with self.world.open(project="p") as memory, suppress(VaultmemError):
+                memory.watch(self.stop, lambda result: None, lambda text: None)
+
+    def catch_up(self, session: Session) -> None:
+        until = time.monotonic() + 30
+        while not is_caught_up(self.config.home, config_fingerprint(self.config), 5.0):
+            assert time.monotonic() < until, "the watcher does not catch up"
+        if session.state.held():
+            session.reconciler.run(accept_removals=True)
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            self.check()
+            self.stop.set()
+            self.watcher.join(20)
+            shutil.rmtree(self.folder)
+
+
+WatchedMachine.TestCase.settings = settings(stateful_step_count=10, max_examples=12)
+TestWatched = WatchedMachine.TestCase

@@ -165,3 +165,9 @@ def known_signatures_at(
         rows += connection.execute(sql + "raw_path >= ? AND raw_path < ?", (vault, *below)).fetchall()
         found.update({row[0]: None if row[5] else (row[1], row[2], row[3], row[4]) for row in rows})
     return found
+
+
+def count_left_out(connection: sqlite3.Connection, vault: str, raw_paths: Collection[str]) -> int:
+    """Return how many of these files Obsidian's own filters left out."""
+    sql = "SELECT count(*) FROM file WHERE vault = ? AND raw_path = ? AND excluded = 'excluded_by_obsidian'"
+    return sum(int(connection.execute(sql, (vault, path)).fetchone()[0]) for path in raw_paths)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,10 +23,13 @@ from vaultmem.times import iso
 if TYPE_CHECKING:  # engines are imported when they are opened: start-up of a face counts
     from vaultmem.index.database import IndexDatabase
     from vaultmem.scopes import CallContext, ProjectIdentity
-    from vaultmem.state.store import StateStore
+    from vaultmem.state.store import Held, StateStore
     from vaultmem.sync.reconcile import Reconciler, ReconcileResult
 
 _Result = TypeVar("_Result")
+
+QUICK_SWEEP_S = 0.015
+"""Comparing the files takes less than asking a watcher does."""
 
 
 class Session:
@@ -42,6 +45,7 @@ class Session:
         self._state: StateStore | None = None
         self._database: IndexDatabase | None = None
         self._synced = False
+        self._sweep_s = 1.0  # not known yet
         self._project: ProjectIdentity | None = None
 
     @property
@@ -127,6 +131,10 @@ class Session:
             self.warnings.append(f"{self.config.home} is read-only: this answer is from the index as it is")
             self._synced = True
             return
+        if complete and self._is_watched():
+            self._warn_of_held(self.state.held())
+            self._synced = True
+            return
         try:
             self.last_sync = self.reconcile(wait_s=2.0 if complete else 60.0)
         except LockBusy as error:
@@ -136,9 +144,20 @@ class Session:
             return
         self.database.healed = ""
         self._synced = True
-        for held in self.last_sync.held_mappings:
+        self._sweep_s = self.last_sync.seconds
+        self._warn_of_held(self.last_sync.held_mappings)
+
+    def _is_watched(self) -> bool:
+        """Tell whether a watcher has applied all events until now; not asked where comparing is as quick."""
+        from vaultmem.sync.lease import is_caught_up
+        from vaultmem.sync.reconcile import config_fingerprint
+
+        return self._sweep_s > QUICK_SWEEP_S and is_caught_up(self.config.home, config_fingerprint(self.config))
+
+    def _warn_of_held(self, held: Sequence[Held]) -> None:
+        for one in held:
             self.warnings.append(
-                f"{held.vault}: {held.message}. "
+                f"{one.vault}: {one.message}. "
                 "If the notes are meant to be gone, run: vaultmem reconcile --accept-removals"
             )
 

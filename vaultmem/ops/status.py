@@ -19,6 +19,7 @@ from vaultmem.operations import FirstSeen, IdentityChange
 from vaultmem.ops.findings import finding_counts
 from vaultmem.ops.session import Session
 from vaultmem.state.store import Held, StateStore
+from vaultmem.sync.lease import who_watches
 from vaultmem.sync.reconcile import LOCK_WAIT_S, Reconciler, ReconcileResult
 from vaultmem.sync.scan import is_open_folder
 
@@ -29,6 +30,7 @@ def status(session: Session) -> dict[str, Any]:
     def action() -> dict[str, Any]:
         connection = session.connection()
         held = session.state.held()
+        watching = who_watches(session.config.home)
         vaults = []
         for vault in session.config.vaults:
             one = _vault_row(connection, vault.id)
@@ -42,7 +44,7 @@ def status(session: Session) -> dict[str, Any]:
             "home": session.config.home,
             "engine": session.database.engine.name,
             "index_digest": digest.stored_digest(connection),
-            "watch": {"mode": "none", "holder": None},
+            "watch": {"mode": watching.mode, "holder": watching.holder, "reason": watching.reason},
             "vaults": vaults,
             "native": {"topics": _vault_row(connection, NATIVE_ID)["notes"]},
             "findings": finding_counts(session),

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 
 from vaultmem.clock import now
 from vaultmem.config import Config
-from vaultmem.config_rules import VaultConfig
+from vaultmem.config_rules import VaultConfig, is_below
 from vaultmem.fs import file_lock
 from vaultmem.index.database import IndexDatabase
-from vaultmem.index.queries import IndexView, known_signatures, known_signatures_at
+from vaultmem.index.queries import IndexView, count_left_out, known_signatures, known_signatures_at
 from vaultmem.index.schema import read_meta
 from vaultmem.model import Finding
 from vaultmem.notes.findings import finding
@@ -176,6 +176,8 @@ class Reconciler:
         full = full or read_meta(connection, "config") != fingerprint
         only = {} if full and not dry_run else only  # what files mean has changed: all must be read
         scans = self._scan_only(only) if only else self._scan(full)
+        if only and self._concerns_the_whole(scans):
+            scans, only = self._scan(False), None
         held, gone = RemovalGuard(self.config, self.state, connection).judge(scans, accept_removals)
         result = ReconcileResult(scanned=sum(scan.files for scan in scans))
         result.held_mappings, result.held = held, sum(item.notes for item in held)
@@ -184,9 +186,9 @@ class Reconciler:
         judgements = Judgements(self.state.memory, connection)
         meta = judgements.meta | ({"config": fingerprint} if not only else {})
         if candidates or gone or judgements.changed:
-            plan = self._plan_and_apply(scans, gone, judgements, meta, dry_run, work, result, write_findings=not only)
+            plan = self._plan_and_apply(scans, gone, judgements, meta, dry_run, work, result, only or None)
         elif not dry_run:
-            self._write_findings_only(scans, meta, write_findings=not only)
+            self._write_findings_only(scans, meta, only or None)
         self._fill(result, plan, candidates)
         result.events = list(plan.events)
         if not dry_run:
@@ -212,6 +214,26 @@ class Reconciler:
             for vault in self.config.sources
         ]
 
+    def _concerns_the_whole(self, scans: Sequence[VaultScan]) -> bool:
+        """Tell whether what was seen at some paths changes what is counted over a whole vault (budgets, filters)."""
+        connection = self.database.connection()
+        for vault, scan in zip(self.config.sources, scans, strict=True):
+            if scan.left_out or count_left_out(connection, vault.id, scan.gone):
+                return True
+            new = sum(1 for file in scan.changed if file.kind == "note" and file.raw_path not in scan.known_paths)
+            if new and not vault.native and (vault.max_total_bytes or self._notes(vault.id) + new > vault.max_notes):
+                return True
+        return False
+
+    def _notes(self, vault: str) -> int:
+        """Return how many notes a vault has, or at least that many where that is quicker to tell."""
+        connection = self.database.connection()
+        highest = int(connection.execute("SELECT coalesce(max(id), 0) FROM file").fetchone()[0])
+        if highest < self.config.vault(vault).max_notes // 2:
+            return highest
+        sql = "SELECT count(*) FROM file WHERE vault = ? AND kind = 'note'"
+        return int(connection.execute(sql, (vault,)).fetchone()[0])
+
     # -- plan and apply -------------------------------------------------------------------------
 
     def _plan_and_apply(
@@ -223,8 +245,7 @@ class Reconciler:
         dry_run: bool,
         work: Work,
         result: ReconcileResult,
-        *,
-        write_findings: bool,
+        only: Mapping[str, Collection[str]] | None,
     ) -> Plan:
         # the parser is imported only when there is something to parse: start-up of commands counts
         from vaultmem.index.apply import Applier
@@ -266,31 +287,37 @@ class Reconciler:
                 applied += count
                 work.report("indexing", applied, 2 * len(plan.puts))
 
-            findings = {scan.vault: scan.findings for scan in scans} if write_findings else {}
+            findings = {scan.vault: self._findings_of(scan, only) for scan in scans if scan.reachable}
             applier = Applier(connection, self.database.engine, store.get, judgements.rejected)
             applier.apply(plan, findings, meta, applied_one)
             return plan
         finally:
             store.close()
 
-    def _write_findings_only(self, scans: Sequence[VaultScan], meta: dict[str, str], *, write_findings: bool) -> None:
+    def _write_findings_only(
+        self, scans: Sequence[VaultScan], meta: dict[str, str], only: Mapping[str, Collection[str]] | None
+    ) -> None:
         """Keep the scan's findings where nothing else changed; writes only if they did."""
         connection = self.database.connection()
-        changed = {
-            scan.vault: scan.findings
-            for scan in scans
-            if write_findings and scan.reachable and not self._same_findings(scan)
-        }
+        found = {scan.vault: self._findings_of(scan, only) for scan in scans if scan.reachable}
+        changed = {vault: new for vault, new in found.items() if _sorted(new) != _sorted(self._stored_findings(vault))}
         if not changed and all(read_meta(connection, key) == value for key, value in meta.items()):
             return
         from vaultmem.index.apply import Applier, no_notes
 
         Applier(connection, self.database.engine, no_notes).apply(Plan(), changed, meta)
 
-    def _same_findings(self, scan: VaultScan) -> bool:
-        sql = "SELECT path, code, severity, line, message FROM finding WHERE file_id IS NULL AND vault = ?"
-        old = sorted(tuple(row) for row in self.database.connection().execute(sql, (scan.vault,)))
-        return old == sorted((f.path, f.code, f.severity, f.line, f.message) for f in scan.findings)
+    def _findings_of(self, scan: VaultScan, only: Mapping[str, Collection[str]] | None) -> list[Finding]:
+        """Return the findings that a scan leaves: all are its own, or, after a look at some paths, those there."""
+        if only is None:
+            return scan.findings
+        paths = only.get(scan.vault, ())
+        kept = [old for old in self._stored_findings(scan.vault) if not any(is_below(old.path, path) for path in paths)]
+        return kept + [new for new in scan.findings if new.path]
+
+    def _stored_findings(self, vault: str) -> list[Finding]:
+        sql = "SELECT code, severity, path, line, message FROM finding WHERE file_id IS NULL AND vault = ?"
+        return [Finding(*row) for row in self.database.connection().execute(sql, (vault,))]
 
     # -- result ---------------------------------------------------------------------------------
 
@@ -324,6 +351,10 @@ class Reconciler:
                 "removed": result.removed,
             }
             self.state.record_run(iso(now()), summary, [replace(e, vault=e.vault or "") for e in plan.events])
+
+
+def _sorted(findings: Sequence[Finding]) -> list[tuple[object, ...]]:
+    return sorted((f.path, f.code, f.severity, f.line, f.message) for f in findings)
 
 
 def _count(connection: sqlite3.Connection, sql: str) -> int:

@@ -36,7 +36,8 @@ class VaultScan:
 
     `changed`: new files and those with another signature, by path; `gone`: known raw paths that
     were not seen; `folders`: mapping folders that were entered; `unreadable`: folders that could
-    not be; `placeholders`: paths whose content is in a cloud only; `known_paths`: what was compared with.
+    not be; `placeholders`: paths whose content is in a cloud only; `known_paths`: what was compared with;
+    `left_out`: files that Obsidian's own filters leave out.
     """
 
     vault: str
@@ -50,6 +51,7 @@ class VaultScan:
     placeholders: set[str] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
     known_paths: Collection[str] = ()
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,11 @@ class _Walker:
             for depth, part in enumerate(parts[:-1], 1):
                 if part.startswith(".") or part in ("", ".."):
                     return
-                below = os.open(part, _FOLDER_FLAGS, dir_fd=fd)
+                try:
+                    below = os.open(part, _FOLDER_FLAGS, dir_fd=fd)
+                except PermissionError:  # there, and closed to us: what is below is not gone
+                    self._unreadable(unicodedata.normalize("NFC", folder.raw_prefix + part))
+                    return
                 os.close(fd)
                 fd = below
                 raw = folder.raw_prefix + part
@@ -303,6 +309,7 @@ class _Walker:
         left = "" if self.obsidian.empty else self.obsidian.match(path)
         if left:
             self.left_out[left] = self.left_out.get(left, 0) + 1
+            self.scan.left_out += 1
         return bool(left)
 
     def _hidden(self, name: str, folder: _Folder) -> None:

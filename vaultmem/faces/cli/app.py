@@ -14,7 +14,7 @@ import typer
 
 from vaultmem import __version__
 from vaultmem.errors import VaultmemError
-from vaultmem.faces.cli import agents, debug, graph, memories, notes, setup, sync
+from vaultmem.faces.cli import agents, debug, graph, memories, notes, setup, sync, watching
 
 app = typer.Typer(
     name="vaultmem",
@@ -54,7 +54,7 @@ def global_options(
     context.obj = Globals(home, read_only)
 
 
-for group in (setup, sync, notes, memories, agents):
+for group in (setup, sync, watching, notes, memories, agents):
     group.register(app)
 app.add_typer(graph.app, name="graph")
 app.add_typer(debug.app, name="debug", hidden=False)

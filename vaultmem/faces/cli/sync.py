@@ -58,7 +58,7 @@ def reconcile(
         only = _only(memory.config, paths or [])
         result = memory.reconcile(dry_run=dry_run, full=full, accept_removals=accept_removals, only=only)
     if as_json:
-        print_json(_result_json(result, dry_run))
+        print_json(result_json(result, dry_run))
     else:
         _print_result(result, dry_run)
     if strict and (result.findings["error"] or result.held or result.quarantined):
@@ -96,7 +96,8 @@ def _place_in_vault(config: Any, path: str) -> tuple[str, str] | None:
     return None
 
 
-def _result_json(result: Any, dry_run: bool) -> dict[str, Any]:
+def result_json(result: Any, dry_run: bool) -> dict[str, Any]:
+    """Return a run as `vaultmem.reconcile/1`."""
     names = (
         "generation",
         "scanned",
@@ -197,6 +198,10 @@ def status(context: typer.Context, format_: Format = "table") -> None:
         return
     print_line(f"home     {found['home']}")
     print_line(f"engine   {found['engine']}   digest {found['index_digest'][:16]}")
+    watching = found["watch"]
+    if watching["holder"]:
+        why = f": {watching['reason']}" if watching["reason"] else ""
+        print_line(f"watched  by process {watching['holder']}, {watching['mode']}{why}")
     for vault in found["vaults"]:
         print_line(f"vault    {vault['id']}  {vault['root']}")
         print_line(

@@ -1,4 +1,4 @@
-"""What stands behind the tools of a long-running server: one open memory, a builder, a log; no protocol here.
+"""What stands behind the tools of a long-running server: one open memory, a keeper, a log; no protocol here.
 
 Calls run one after another on the caller's one worker thread. Before a call the files are compared
 anew (design.md §5, "Freshness"); where a comparison is slow, at most a fifth of the time goes to it,
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from vaultmem.config import Config, load_config
+from vaultmem.config import Config, environment_value, load_config
 from vaultmem.errors import IndexUnavailable, LockBusy, VaultmemError
 from vaultmem.faces.mcp.tools import Tool, call
 from vaultmem.fs import ensure_private_folder
@@ -33,19 +33,20 @@ RETRY_S = 0.5
 STATUS = "memory_status"
 """The one tool that has something to say while the index is being built."""
 FREE_SWEEP_S = 0.15
+WATCH_AGAIN_S = 10.0
 SWEEP_REST = 4
 """After a sweep that took t seconds (more than FREE_SWEEP_S), none for SWEEP_REST × t."""
 
 
-class Builder:
-    """Brings the index up once in a thread of its own, then lets retention run."""
+class Keeper:
+    """Brings the index up in a thread of its own, lets retention run, then watches the folders."""
 
     def __init__(self, home: str, read_only: bool, log: CallLog) -> None:
         self._home, self._read_only, self._log = home, read_only, log
         self._progress = ("", 0, 0)
         self._stopped = threading.Event()
         self.done = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="vaultmem-builder", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="vaultmem-keeper", daemon=True)
         self._once = threading.Lock()
 
     def start(self) -> None:
@@ -70,15 +71,27 @@ class Builder:
 
     def _run(self) -> None:
         started = time.monotonic()
-        try:
-            self._build()
+        if self._tries("build", self._build):
             self._log.line("build", "done", f"{time.monotonic() - started:.1f}s")
+        self.done.set()
+        while not self._stopped.is_set() and environment_value("VAULTMEM_WATCH") != "off":
+            if not self._tries("watch", self._watch):
+                self._stopped.wait(WATCH_AGAIN_S)
+
+    def _tries(self, what: str, action: Callable[[], None]) -> bool:
+        try:
+            action()
         except VaultmemError as error:  # the next call meets it too, and tells it
-            self._log.line("build", "failed", type(error).__name__)
+            self._log.line(what, "failed", type(error).__name__)
+            return False
         except Exception as error:  # noqa: BLE001  a thread of ours must not print a traceback
-            self._log.line("build", "failed", type(error).__name__)
-        finally:
-            self.done.set()
+            self._log.line(what, "failed", type(error).__name__)
+            return False
+        return True
+
+    def _watch(self) -> None:
+        with open_memory(self._home, read_only=self._read_only) as memory:
+            memory.watch(self._stopped, lambda result: None, lambda text: self._log.line("watch", "notice"))
 
     def _build(self) -> None:
         with open_memory(self._home, read_only=self._read_only, work=Work(self._report)) as memory:
@@ -89,7 +102,7 @@ class Builder:
                 except (LockBusy, IndexUnavailable):
                     if memory.is_built() or self._stopped.wait(RETRY_S):
                         raise
-            if not (memory.config.read_only or self._stopped.is_set()) and memory.config.enabled:
+            if not (memory.config.read_only or self._stopped.is_set()):
                 memory.retention(apply=True)
 
 
@@ -101,7 +114,7 @@ class Runtime:
         self._read_only = read_only
         self._log = log
         self._memory: Memory | None = None
-        self._builder: Builder | None = None
+        self._keeper: Keeper | None = None
         self._stamp: tuple[int, ...] | None = None
         self._swept_at = 0.0
         self._sweep_s = 0.0
@@ -120,8 +133,8 @@ class Runtime:
         started = time.monotonic()
         try:
             answer = self.run(context, lambda memory: call(tool, memory, arguments), waits=tool.name != STATUS)
-            if tool.name == STATUS and answer["success"] and self._builder and not self._builder.done.is_set():
-                answer["building"] = self._builder.describe()
+            if tool.name == STATUS and answer["success"] and self._keeper and not self._keeper.done.is_set():
+                answer["building"] = self._keeper.describe()
         except VaultmemError as error:
             answer = {"success": False, "error": str(error)}
         except Exception as error:  # noqa: BLE001  the outermost frame: a bug becomes an answer, without any text
@@ -136,30 +149,30 @@ class Runtime:
         memory = self._current()
         if memory.config.enabled and waits:
             self._wait_for_build(memory)
-        memory.begin_call(context, sweep=self._sweep_is_due())
+        memory.begin_call(context, sweep=self._sweep_is_due(memory))
         swept = time.monotonic()
         result = action(memory)
         if memory.last_sweep_s is not None:
             self._swept_at, self._sweep_s = swept, memory.last_sweep_s
         return result
 
-    def _sweep_is_due(self) -> bool:
+    def _sweep_is_due(self, memory: Memory) -> bool:
         rest = SWEEP_REST * self._sweep_s if self._sweep_s > FREE_SWEEP_S else 0.0
-        return time.monotonic() - self._swept_at >= rest
+        return time.monotonic() - self._swept_at >= rest or memory.is_watched()
 
     def _wait_for_build(self, memory: Memory) -> None:
-        builder = self._builder
-        assert builder is not None
-        builder.start()
+        keeper = self._keeper
+        assert keeper is not None
+        keeper.start()
         until = time.monotonic() + BUILD_WAIT_S
-        while not builder.done.is_set() and not memory.is_built():
+        while not keeper.done.is_set() and not memory.is_built():
             left = until - time.monotonic()
             if left <= 0 or self._closed:
                 raise IndexUnavailable(
-                    f"The index is being built ({builder.describe()}), so nothing was read or written",
+                    f"The index is being built ({keeper.describe()}), so nothing was read or written",
                     "Ask again in a moment",
                 )
-            builder.done.wait(min(left, 0.05))
+            keeper.done.wait(min(left, 0.05))
 
     def _current(self) -> Memory:
         """Return the open memory; opened anew when config.toml has changed. Raises ConfigError."""
@@ -174,24 +187,24 @@ class Runtime:
             self._memory = open_memory(self.home, read_only=self._read_only)
             self._stamp = stamp
             self._swept_at = 0.0
-            self._builder = Builder(self.home, self._read_only, self._log)
+            self._keeper = Keeper(self.home, self._read_only, self._log)
             if config.enabled:
-                self._builder.start()
+                self._keeper.start()
             return self._memory
 
     def _drop(self) -> None:
-        if self._builder is not None:
-            self._builder.stop()
+        if self._keeper is not None:
+            self._keeper.stop()
         if self._memory is not None:
             self._memory.close()
-        self._memory, self._builder = None, None
+        self._memory, self._keeper = None, None
 
     def stop(self) -> None:
         """End all waiting; from any thread."""
         self._closed = True
-        builder = self._builder
-        if builder is not None:
-            builder.stop()
+        keeper = self._keeper
+        if keeper is not None:
+            keeper.stop()
 
     def close(self) -> None:
         """Close the memory; from the thread of the calls."""
