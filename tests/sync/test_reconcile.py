@@ -307,3 +307,43 @@ def test_what_two_filters_leave_out_is_counted_alike_on_every_run(world: World) 
     world.reconcile()
     world.reconcile()
     assert world.is_verified() == []
+
+
+def test_a_move_of_one_of_two_notes_with_an_alias_is_told_by_links_to_it(world: World) -> None:
+    world.write("Alpha.md", "---\naliases: [Nick]\n---\n# a\n[[Nick]]\n")
+    world.write("two/Alpha.md", f"---\naliases: [Nick]\ncao:\n  key: k-one\n---\n# b\n{LONG}")
+    world.reconcile()
+    (world.vault / "two").rename(world.vault / "three")
+    assert world.reconcile().moved == 1
+    assert world.is_verified() == []
+
+
+def test_a_look_at_some_paths_leaves_what_a_comparison_of_all_leaves(world: World) -> None:
+    world.write("a.md", "# a\n")
+    world.write(".obsidian/app.json", '{"userIgnoreFilters": ["left/"]}')
+    world.reconcile()
+    (world.vault / "odd.md").symlink_to("a.md")
+    world.write("left/b.md", "# b\n")
+    world.write("sub/c.md", "# c\n")
+    with world.open() as memory:
+        memory.reconcile(only={"v": ["odd.md"]})
+        memory.reconcile(only={"v": ["left", "sub"]})
+    assert world.is_verified() == []
+    assert world.codes()["symlink_refused"] == {"odd.md"}
+    (world.vault / "odd.md").unlink()
+    (world.vault / "left/b.md").unlink()
+    with world.open() as memory:
+        memory.reconcile(only={"v": ["odd.md", "left/b.md"]})
+    assert world.is_verified() == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root opens every folder")
+def test_a_folder_that_is_closed_to_us_is_not_gone(world: World) -> None:
+    world.write("sub/a.md", "# a\nsaffron\n")
+    world.reconcile()
+    (world.vault / "sub").chmod(0)
+    try:
+        with world.open() as memory:
+            assert memory.reconcile(only={"v": ["sub/a.md"]}).removed == 0
+    finally:
+        (world.vault / "sub").chmod(0o755)

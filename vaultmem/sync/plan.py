@@ -341,7 +341,8 @@ class _Planner:
     ) -> None:
         fact = put.facts
         vault = fact.file.vault
-        if old is None or moved or old.path != fact.file.path:
+        elsewhere = moved or (old is not None and old.path != fact.file.path)
+        if old is None or elsewhere:
             lookups.update(lookups_of_path(vault, fact.file.path))
             if old is not None:
                 lookups.update(lookups_of_path(vault, old.path))
@@ -351,7 +352,9 @@ class _Planner:
             new_lookups.add(key_lookup(fact.file.binding, put.key))
         old_lookups = _row_lookups(old) if old is not None else set()
         standing = (put.key, fact.file.binding, put.quarantine, fact.file.excluded_by)
-        if old is not None and standing != (old.key, old.binding, old.quarantine, old.excluded):
+        if old is not None and (
+            elsewhere or standing != (old.key, old.binding, old.quarantine, old.excluded)
+        ):  # of several notes with one alias the paths decide, and all are told
             targets.add(old.id)
             lookups.update(new_lookups | old_lookups)
         else:
