@@ -52,6 +52,7 @@ class Run:
     world: World
     monkeypatch: pytest.MonkeyPatch
     steps: list[Step] = field(default_factory=list)
+    at_end: list[Callable[[], None]] = field(default_factory=list)
     _server: RawClient | None = None
 
     def step(self, start: str, number: int = 0) -> Step:
@@ -167,6 +168,8 @@ class Run:
         return self._server
 
     def close(self) -> None:
+        while self.at_end:
+            self.at_end.pop()()
         if self._server is not None:
             self._server.__exit__()
             self._server = None

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cases import agents  # noqa: F401  registers its judges
+from tests.cases import agents, watching  # noqa: F401  register their judges
 from tests.cases.registry import HOOKS, JUDGES, hook, judges
 from tests.cases.runner import Run
 from tests.conftest import DATA, World
@@ -24,8 +24,8 @@ from vaultmem.ops.filters import NoteFilter
 
 FILES = sorted(path for path in (DATA / "cases").glob("*.yaml") if path.name != "not_run.yaml")
 CASES = {case["id"]: case for path in FILES for case in yaml.safe_load(path.read_text(encoding="utf-8"))}
-NOT_RUN = yaml.safe_load((DATA / "cases/not_run.yaml").read_text(encoding="utf-8"))
-MOST_NOT_RUN = 6
+NOT_RUN = yaml.safe_load((DATA / "cases/not_run.yaml").read_text(encoding="utf-8")) or {}
+MOST_NOT_RUN = 0
 """This number only ever falls."""
 
 

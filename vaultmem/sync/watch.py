@@ -8,6 +8,7 @@ tick, everything is compared from time to time, and where no events come the cal
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -109,7 +110,7 @@ class Events:
                 if batch.roots_changed:
                     return
         except Exception as error:  # noqa: BLE001  the library raises its own kinds when a watch is refused
-            raise EventsUnavailable(f"{type(error).__name__}: {str(error)[:200]}") from None
+            raise EventsUnavailable(_in_words(error)) from None
 
     def _identities(self) -> dict[str, tuple[int, int] | None]:
         return {source.id: _identity(source.root) for source in self._sources}
@@ -158,6 +159,14 @@ class Events:
 
 _DELETED = 3
 """`watchfiles.Change.deleted`; named here so that the library is imported only when it watches."""
+
+
+def _in_words(error: Exception) -> str:
+    """Return what the system said, and what to do where that is known."""
+    said = str(error)[:200] or type(error).__name__
+    if "limit" in said or getattr(error, "errno", None) in (errno.ENOSPC, errno.EMFILE):
+        said += "; raise fs.inotify.max_user_watches and max_user_instances with sysctl"
+    return said
 
 
 def _identity(root: str) -> tuple[int, int] | None:
