@@ -46,6 +46,8 @@ class Rules:
     """(vault, folder, scope, scope_id or "*") of writable mappings."""
     forgotten: frozenset[tuple[str, str, str]] = frozenset()
     """(scope, scope_id, key) of memories that were forgotten while their file stays."""
+    native: str = ""
+    """Source of topics: keys have no capitals there, and the names of sessions that differ in case stay apart."""
 
     def rel(self, vault: str, mapping: int, path: str) -> str:
         """Return the path that a derived key hashes."""
@@ -151,7 +153,7 @@ class CollisionSettler:
                 planned[put.facts.file.vault, fold(put.facts.file.path)].append(put)
         touched = set(planned) | {(row.vault, fold(row.path)) for row in old_rows if row.binding is not None}
         twins = _Twins()
-        for vault, folded in sorted(touched):
+        for vault, folded in sorted(place for place in touched if place[0] != self._rules.native):
             rows = [
                 row
                 for row in self._known.files_named(vault, folded.rpartition("/")[2])

@@ -125,7 +125,7 @@ def rules_of(config: Config, forgotten: frozenset[Identity] = frozenset()) -> Ru
                 first.add((mapping.scope, mapping.scope_id))
             if mapping.writable:
                 managed.append((vault.id, mapping.folder, mapping.scope, mapping.scope_id))
-    return Rules(rel_of, managed_patterns=tuple(managed), forgotten=forgotten)
+    return Rules(rel_of, managed_patterns=tuple(managed), forgotten=forgotten, native=config.native.id)
 
 
 class Reconciler:
