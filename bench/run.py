@@ -1,180 +1,104 @@
-"""Cold and no-op reconcile as ratios to the floor, and what else the budget names; one run, one table.
+"""All benchmarks as one command: generated vaults of several sizes, every figure beside its floor in the same run.
 
-    python bench/run.py VAULT            a vault of your own (it is only read)
-    python bench/run.py --notes 1000 10000 100000    generated ones, side by side
+    python bench/run.py                                 1,000 and 10,000 notes, three rounds
+    python bench/run.py --notes 1000 10000 100000       the sizes of docs/performance.md
+    python bench/run.py --json results.json             where the figures go as JSON (default: bench/results.json)
 
-Figures are medians of several rounds, in process, start-up excluded. Absolute seconds say little on a
-shared machine; the ratio to the floor in the same run is the figure to quote.
+One table is printed to standard output; progress goes to standard error.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
+import platform
 import random
-import resource
-import shutil
-import statistics
+import sqlite3
 import sys
 import tempfile
-import time
 from pathlib import Path
+from typing import Any
 
-import floor
+from indexing import change_figures, cold_figures, session_for
+from queries import engine_figures, quality, query_figures
+from start import start_figures
+from vaults import Words, generate
+from watching import watch_figures
 
-from vaultmem.config import Config
-from vaultmem.config_rules import MappingConfig, VaultConfig
-from vaultmem.ops.recall import RecallRequest, recall
-from vaultmem.ops.session import Session
-
-WORDS = 6_000
-
-
-def generate(root: Path, notes: int) -> None:
-    """Write a plain vault: about 2 KB a note, links, tags, lists, some properties."""
-    source = random.Random(7)
-    words = [f"w{number:x}" for number in range(WORDS)]
-    names = [f"note {number}" for number in range(notes)]
-    for number, name in enumerate(names):
-        folder = root / f"f{number % 40}"
-        folder.mkdir(parents=True, exist_ok=True)
-        lines = ["---", f"tags: [t{number % 50}]", f"title: {name}", "---"] if number % 2 else []
-        lines.append(f"# {name}")
-        for _ in range(source.randint(3, 9)):
-            picked = " ".join(words[min(int(source.paretovariate(0.6)), WORDS - 1)] for _ in range(40))
-            lines += ["", picked + ".", f"- see [[{source.choice(names)}]] and {picked[:40]}"]
-        (folder / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+Section = dict[str, Any]
 
 
-def session_for(root: Path, home: Path) -> Session:
-    """Return a session on a vault mapped as a whole."""
-    vault = VaultConfig("bench", str(root), mappings=(MappingConfig(".", "global"),), max_notes=2_000_000)
-    return Session(Config(str(home), (vault,)))
+def say(text: str) -> None:
+    """Tell where we are."""
+    print(text, file=sys.stderr, flush=True)
 
 
-def timed(action: object) -> float:
-    """Return the seconds of a call."""
-    start = time.perf_counter()
-    action()  # type: ignore[operator]
-    return time.perf_counter() - start
+def measure(notes: int, rounds: int, work: Path) -> Section:
+    """Return all figures of one size."""
+    vault = work / "vault"
+    say(f"{notes} notes: making the vault")
+    facts = generate(vault, notes)
+    words = Words(random.Random(7))
+    say(f"{notes} notes: cold")
+    found: Section = {"indexing": cold_figures(vault, work, rounds)}
+    with session_for(vault, work / "home") as session:
+        say(f"{notes} notes: changes")
+        found["indexing"] |= change_figures(session, vault)
+        say(f"{notes} notes: queries")
+        found["queries"] = query_figures(session, words)
+        found["recall@1"] = quality(session, facts)
+    say(f"{notes} notes: watcher")
+    found["watcher"] = watch_figures(vault, work / "home") if sys.platform == "linux" else {}
+    if notes <= 10_000:
+        say(f"{notes} notes: engines")
+        found["engines"] = engine_figures(vault, work, words)
+    return found
 
 
-def measure(root: Path, rounds: int) -> dict[str, float]:
-    """Return all figures of one vault."""
-    floors, colds = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(rounds):
-            floors.append(floor.cold(str(root), os.path.join(folder, f"floor{number}.db")))
-            home = Path(folder) / f"home{number}"
-            with session_for(root, home) as session:
-                colds.append(timed(session.reconciler.run))
-            size = sum(path.stat().st_size for path in home.glob("index-v*"))
-        with session_for(root, home) as session:
-            session.reconciler.run()
-            time.sleep(0.2)  # past the racy window
-            session.reconciler.run()
-            noop = statistics.median(timed(session.reconciler.run) for _ in range(5))
-            walk = statistics.median(floor.bare_walk(str(root)) for _ in range(5))
-            edit = edit_cost(session, root)
-            queries = query_times(session)
-    return {
-        "notes": sum(1 for _ in root.rglob("*.md")),
-        "floor_s": statistics.median(floors),
-        "cold_s": statistics.median(colds),
-        "cold_ratio": statistics.median(cold / base for cold, base in zip(colds, floors, strict=True)),
-        "walk_s": walk,
-        "noop_s": noop,
-        "noop_ratio": (noop - 0.02) / walk,
-        "edit_ms": 1000 * edit[0],
-        "edit_told_ms": 1000 * edit[1],
-        "query_p50_ms": queries[0],
-        "query_p95_ms": queries[1],
-        "index_mb": size / 1e6,
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
+def rows_of(section: Section, prefix: str = "") -> dict[str, float]:
+    """Return nested figures as one flat table."""
+    rows: dict[str, float] = {}
+    for name, value in section.items():
+        if isinstance(value, dict):
+            rows |= rows_of(value, f"{prefix}{name}: ")
+        else:
+            rows[prefix + name] = value
+    return rows
 
 
-def edit_cost(session: Session, root: Path) -> tuple[float, float]:
-    """Return the seconds of one edited note: (a whole run less a no-op run, a run that is told the path).
-
-    The note is put back afterwards. The no-op runs stand right beside the edits, so that drift of the
-    machine hits both; the path form is what a watcher asks for.
-    """
-    path = sorted(root.rglob("*.md"))[0]
-    only = {"bench": [path.relative_to(root).as_posix()]}
-    kept = path.read_bytes()
-    costs, told = [], []
-    try:
-        for number in range(9):
-            path.write_bytes(kept + b"\nedited %d\n" % number)
-            total = timed(session.reconciler.run)
-            time.sleep(0.12)
-            session.reconciler.run()
-            costs.append(total - timed(session.reconciler.run))
-            path.write_bytes(kept + b"\nedited again %d\n" % number)
-            told.append(timed(lambda: session.reconciler.run(only=only)))
-    finally:
-        path.write_bytes(kept)
-        session.reconciler.run()
-    return max(0.0, statistics.median(costs)), statistics.median(told)
-
-
-def query_times(session: Session) -> tuple[float, float]:
-    """Return (p50, p95) in milliseconds over words taken from the vault itself."""
-    rows = (
-        session.connection()
-        .execute("SELECT substr(body, 200, 60) FROM note WHERE body_size > 400 LIMIT 200")
-        .fetchall()
-    )
-    times = sorted(
-        1000 * timed(lambda text=row[0]: recall(session, RecallRequest(" ".join(text.split()[1:3])), sweep=False))
-        for row in rows
-    )
-    return (times[len(times) // 2], times[int(len(times) * 0.95)]) if times else (0.0, 0.0)
+def show(sizes: dict[int, Section], start: Section) -> None:
+    """Print one column a size, how the cost of an edit grows with the size, and start-up."""
+    tables = {notes: rows_of(section) for notes, section in sizes.items()}
+    names = list(dict.fromkeys(name for table in tables.values() for name in table))
+    width = max(map(len, names))
+    print(f"{'notes':{width}}", *(f"{notes:>12,}" for notes in tables))
+    for name in names:
+        cells = (f"{table[name]:12.3f}" if name in table else " " * 12 for table in tables.values())
+        print(f"{name:{width}}", *cells)
+    first, last = list(tables.values())[0], list(tables.values())[-1]
+    for name in ("indexing: edit_ms", "indexing: edit_told_ms") if len(tables) > 1 else ():
+        print(f"{name}, last size to first: {last[name] / max(first[name], 1e-9):.2f}")
+    for name, value in start.items():
+        print(f"{'start: ' + name:{width}} {value:12.3f}")
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, print, save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("vault", nargs="?")
-    parser.add_argument("--notes", type=int, nargs="+", default=[1_000])
+    parser.add_argument("--notes", type=int, nargs="+", default=[1_000, 10_000])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", help="write the figures here too")
+    parser.add_argument("--json", default=str(Path(__file__).parent / "results.json"))
     arguments = parser.parse_args()
-    columns = []
-    for notes in [0] if arguments.vault else arguments.notes:
-        with tempfile.TemporaryDirectory() as folder:
-            root = Path(folder) / "vault"
-            if arguments.vault:
-                shutil.copytree(
-                    arguments.vault, root, symlinks=True, ignore=lambda d, n: [x for x in n if not _is_plain(d, x)]
-                )
-            else:
-                generate(root, notes)
-            columns.append(measure(root, arguments.rounds))
-    show(columns)
-    if arguments.json:
-        Path(arguments.json).write_text(
-            json.dumps({"python": sys.version, "sizes": columns}, indent=1) + "\n", encoding="utf-8"
-        )
-
-
-def show(columns: list[dict[str, float]]) -> None:
-    """Print one column a size, and how the cost of one edit grows from the first to the last."""
-    width = max(map(len, columns[0]))
-    for name in columns[0]:
-        print(
-            f"{name:{width}}",
-            *(f"{column[name]:12,.0f}" if name == "notes" else f"{column[name]:12.3f}" for column in columns),
-        )
-    for name in ("edit_ms", "edit_told_ms") if len(columns) > 1 else ():
-        print(f"{name} grows from the first size to the last: {columns[-1][name] / max(columns[0][name], 1e-9):.2f} x")
-
-
-def _is_plain(folder: str, name: str) -> bool:
-    path = Path(folder) / name
-    return path.is_symlink() or path.is_dir() or path.is_file()
+    sizes: dict[int, Section] = {}
+    for notes in arguments.notes:
+        with tempfile.TemporaryDirectory(prefix="vaultmem-bench-") as folder:
+            sizes[notes] = measure(notes, arguments.rounds, Path(folder))
+    say("start-up")
+    start = start_figures()
+    show(sizes, start)
+    machine = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version, "system": platform.platform()}
+    text = json.dumps({"machine": machine, "sizes": sizes, "start": start}, indent=1)
+    Path(arguments.json).write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ async def main():
         await server.run(reading, writing, server.create_initialization_options())
 asyncio.run(main())
 """
-REQUESTS = [
+REQUESTS: list[dict[str, object]] = [
     {
         "id": 1,
         "method": "initialize",
@@ -66,7 +66,7 @@ def handshake_time(command: list[str]) -> float:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
         assert server.stdin is not None and server.stdout is not None
         for request in REQUESTS:
-            server.stdin.write(json.dumps({"jsonrpc": "2.0", **request}).encode() + b"\n")
+            server.stdin.write(json.dumps({"jsonrpc": "2.0"} | request).encode() + b"\n")
         server.stdin.flush()
         while json.loads(server.stdout.readline()).get("id") != 2:
             pass

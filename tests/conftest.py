@@ -61,8 +61,12 @@ def run_cli(home: Path | str, *arguments: str, stdin: str | None = None, **envir
 class World:
     """A home with one vault in a temporary folder; files are written as a person's editor would."""
 
-    def __init__(self, folder: Path) -> None:
+    engine = ""
+    """The search engine to configure; "" leaves it to vaultmem."""
+
+    def __init__(self, folder: Path, engine: str = "") -> None:
         self.folder = folder
+        self.engine = engine or self.engine
         self.vault = folder / "vault"
         self.home = folder / "home"
         self.vault.mkdir(parents=True, exist_ok=True)
@@ -77,9 +81,10 @@ class World:
                 f'folder = "{managed}"\nscope = "global"\nwritable = true\ninject = true',
                 f'folder = "{managed}/projects"\nscope = "project"\nscope_id = "*"\nwritable = true',
             )
+        search = f'[search]\nengine = "{self.engine}"\n' if self.engine else ""
         body = "\n".join(f"[[vault.mapping]]\n{mapping}" for mapping in mappings)
         (self.home / "config.toml").write_text(
-            f'[[vault]]\nid = "v"\nroot = "{self.vault}"\nmanaged_folder = "{managed}"\n{top}\n{body}\n',
+            f'{search}[[vault]]\nid = "v"\nroot = "{self.vault}"\nmanaged_folder = "{managed}"\n{top}\n{body}\n',
             encoding="utf-8",
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,8 +30,16 @@ MOST_NOT_RUN = 0
 """This number only ever falls."""
 
 
-@pytest.mark.parametrize("case_id", sorted(CASES.keys() - NOT_RUN.keys()))
-def test_case(case_id: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+RUNS = [(case_id, "") for case_id in sorted(CASES.keys() - NOT_RUN.keys())]
+RUNS += [(case["id"], "fts4") for case in yaml.safe_load((DATA / "cases/search.yaml").read_text(encoding="utf-8"))]
+"""What is about finding is run on the second engine too."""
+
+
+@pytest.mark.parametrize(
+    ("case_id", "engine"), RUNS, ids=[f"{case_id}{engine and '-'}{engine}" for case_id, engine in RUNS]
+)
+def test_case(case_id: str, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path, engine)
     run = Run(CASES[case_id], world, monkeypatch)
     run.set_up()
     try:

@@ -99,10 +99,12 @@ def notes(draw: st.DrawFn) -> str:
 class VaultMachine(RuleBasedStateMachine):
     """Edits a vault as people and sync tools do, and reconciles at odd moments."""
 
+    engine = ""
+
     @initialize(first=st.lists(st.tuples(paths, notes()), max_size=6), indexed=st.booleans())
     def start(self, first: list[tuple[str, str]], indexed: bool) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="vaultmem-test-"))
-        self.world = World(self.folder)
+        self.world = World(self.folder, self.engine)
         self.world.configure(*MAPPINGS)
         self.vault = self.world.vault
         self.config = self.world.open().config
@@ -325,6 +327,16 @@ class CrowdedMachine(VaultMachine):
 
 CrowdedMachine.TestCase.settings = settings(stateful_step_count=10, max_examples=12)
 TestCrowded = CrowdedMachine.TestCase
+
+
+class SecondEngineMachine(VaultMachine):
+    """The same on FTS4."""
+
+    engine = "fts4"
+
+
+SecondEngineMachine.TestCase.settings = settings(stateful_step_count=10, max_examples=12)
+TestSecondEngine = SecondEngineMachine.TestCase
 
 
 class WatchedMachine(VaultMachine):

@@ -22,20 +22,37 @@ from vaultmem.index.schema import (
     index_path,
     read_meta,
     remove_index_files,
+    write_meta,
 )
-from vaultmem.index.search import Fts5Engine, SearchEngine, has_fts5
+from vaultmem.index.search import SearchEngine
 
 TEMPORARY_SUFFIX = ".new"
+
+
+class OtherEngine(sqlite3.DatabaseError):
+    """The index was made with the engine that the message names."""
+
+
 OPEN_WAIT_S = 15.0
 
 
 def choose_engine(setting: str) -> SearchEngine:
-    """Return the engine for a setting (`auto`, `fts5`). Raises IndexUnavailable when it is missing."""
+    """Return the engine for a setting (`auto`, `fts5`, `fts4`). Raises IndexUnavailable when it is missing.
+
+    `auto` takes FTS5, and FTS4 where this Python's SQLite has no FTS5.
+    """
+    from vaultmem.index.fts5 import Fts5Engine, has_fts5
+
     if setting in ("auto", "fts5") and has_fts5():
         return Fts5Engine()
+    if setting in ("auto", "fts4"):
+        from vaultmem.index.fts4 import Fts4Engine, has_fts4
+
+        if has_fts4():
+            return Fts4Engine()
     raise IndexUnavailable(
         f"The search engine {setting} is not available in this Python's SQLite ({sqlite3.sqlite_version})",
-        "Use a Python whose sqlite3 has FTS5",
+        "Set search.engine to auto, or use a Python whose sqlite3 has FTS5 or FTS4",
     )
 
 
@@ -58,9 +75,7 @@ def inspect(connection: sqlite3.Connection, engine: SearchEngine) -> str:
         if notes <= MAX_INSPECTED_NOTES:
             from vaultmem.index.postings import posting_differences  # imports the tokenizer's room
 
-            differing = posting_differences(connection)
-            if differing:
-                return f"search terms of {differing} notes are damaged"
+            return posting_differences(connection, engine)
     except (sqlite3.DatabaseError, ValueError, TypeError) as error:
         return str(error)
     return ""
@@ -92,6 +107,8 @@ class IndexDatabase:
         self._stamp_at_open = self._stamp() if existed else ""
         try:
             self._connection = self._open()
+        except OtherEngine as error:
+            self._replace(f"the index was made with the engine {error}, not {self.engine.name}")
         except sqlite3.DatabaseError as error:
             if (
                 "locked" in str(error)
@@ -159,16 +176,22 @@ class IndexDatabase:
                 connection.execute("BEGIN IMMEDIATE")
                 if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'fts'").fetchone() is None:
                     self.engine.create(connection)
+                    write_meta(connection, "engine", self.engine.name)
                 connection.execute("COMMIT")
-            else:
-                connection.execute("SELECT rowid FROM fts LIMIT 1").fetchone()
+            maker = read_meta(connection, "engine")
+            if maker != self.engine.name:
+                raise OtherEngine(maker)
+            connection.execute("SELECT rowid FROM fts LIMIT 1").fetchone()
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _replace_damaged(self, reason: str) -> None:
-        self.healed = f"the index was damaged ({reason})"
+        self._replace(f"the index was damaged ({reason})")
+
+    def _replace(self, reason: str) -> None:
+        self.healed = reason
         remove_index_files(self.path)
         try:
             self._connection = self._open()

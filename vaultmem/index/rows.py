@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vaultmem.index import digest
+from vaultmem.index.search import COLUMNS, WEIGHTS
 from vaultmem.model import CaoLink, Link, ParsedNote
 from vaultmem.notes.wikilinks import fold
+from vaultmem.text.prominence import always_prominent, prominent_terms
 from vaultmem.text.tokens import document_stream
 from vaultmem.times import iso, iso_from_ns, parse_time
 
@@ -126,23 +128,30 @@ def _cao_values(row: CaoLink) -> tuple[Any, ...]:
 
 
 def stream_columns(title: str, path: str, aliases: str, tags: str, headings: str, body: str) -> tuple[str, ...]:
-    """Return the token streams of title, aliases, tags, headings and body (JSON lists where they are lists)."""
+    """Return the token streams of title, aliases, tags, headings, body and prominent terms.
+
+    Aliases, tags and headings are JSON lists.
+    """
     name = path.rpartition("/")[2]
     stem = name[:-3] if name.lower().endswith(".md") else name
     full_title = title if title == stem else f"{title} \u241f {stem}"
-    return (
+    streams = (
         document_stream(full_title),
         document_stream(" \u241f ".join(json.loads(aliases))) if aliases != "[]" else "",
         document_stream(" ".join(json.loads(tags))) if tags != "[]" else "",
         document_stream(" \u241f ".join(text for _, text, _ in json.loads(headings))) if headings != "[]" else "",
         document_stream(body),
     )
+    return (*streams, prominent_terms(streams, _STREAM_WEIGHTS))
 
 
-def full_text_columns(streams: Sequence[str], key: str) -> tuple[str, str, str, str, str, str]:
+def full_text_columns(streams: Sequence[str], key: str) -> tuple[str, ...]:
     """Return the values of the full-text table's columns: the streams with the key in its place."""
-    title, aliases, tags, headings, body = streams
-    return title, aliases, key, tags, headings, body
+    title, aliases, tags, headings, body, prominent = streams
+    return title, aliases, key, tags, headings, body, f"{prominent} {always_prominent(key)}"
+
+
+_STREAM_WEIGHTS = tuple(weight for name, weight in zip(COLUMNS, WEIGHTS) if name not in ("key", "prominent"))
 
 
 def with_parents(tag: str) -> list[str]:

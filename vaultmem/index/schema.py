@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from vaultmem.errors import IndexUnavailable
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_MS = 5_000
 
 _TABLES = """

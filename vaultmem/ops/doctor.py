@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from vaultmem.config import Config, load_config
 from vaultmem.errors import ConfigError, VaultmemError
 from vaultmem.index import digest
-from vaultmem.index.database import MAX_INSPECTED_NOTES, inspect
+from vaultmem.index.database import MAX_INSPECTED_NOTES, choose_engine, inspect
 from vaultmem.index.postings import posting_differences
 from vaultmem.ops.findings import finding_counts
 from vaultmem.ops.session import Session
@@ -50,11 +50,12 @@ def doctor(home: str | None) -> list[Check]:
 
 
 def _check_machine() -> Iterator[Check]:
-    from vaultmem.index.search import has_fts5
-
-    good = has_fts5()
-    fix = "" if good else "Use a Python whose sqlite3 has FTS5"
-    yield Check("search engine", good, f"SQLite {sqlite3.sqlite_version}{'' if good else ' without FTS5'}", fix)
+    try:
+        name = choose_engine("auto").name.upper()
+        slower = "; without FTS5 queries of common words are slower" if name != "FTS5" else ""
+        yield Check("search engine", True, f"{name} of SQLite {sqlite3.sqlite_version}{slower}")
+    except VaultmemError as error:
+        yield Check("search engine", False, error.message, error.next_step)
     import yaml
 
     fast = bool(getattr(yaml, "__with_libyaml__", False))
@@ -128,7 +129,7 @@ def _check_index(session: Session) -> Check:
     connection = session.connection()
     if session.database.healed:
         return Check("index", False, session.database.healed, "vaultmem reconcile")
-    wrong = inspect(connection, session.database.engine) or _lost_terms(connection)
+    wrong = inspect(connection, session.database.engine) or _lost_terms(session)
     if wrong:
         return Check("index", False, f"the file is damaged: {wrong}", "vaultmem rebuild")
     if not session.database.is_built():
@@ -136,9 +137,9 @@ def _check_index(session: Session) -> Check:
     return Check("index", True, f"{session.database.path}, digest {digest.stored_digest(connection)[:16]}")
 
 
-def _lost_terms(connection: sqlite3.Connection) -> str:
+def _lost_terms(session: Session) -> str:
     """Compare all postings with what the stored notes should have given, however many there are."""
+    connection = session.connection()
     if connection.execute("SELECT count(*) FROM note").fetchone()[0] <= MAX_INSPECTED_NOTES:
         return ""  # `inspect` has done it
-    differing = posting_differences(connection)
-    return f"search terms of {differing} notes are damaged" if differing else ""
+    return posting_differences(connection, session.database.engine)

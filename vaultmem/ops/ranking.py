@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from vaultmem.clock import now
-from vaultmem.index.search import Filter
+from vaultmem.index.best import best, count_matches
+from vaultmem.index.expression import of_clauses
+from vaultmem.index.search import Filter, rounded
 from vaultmem.model import SCOPES
 from vaultmem.ops.session import Session
 from vaultmem.state.memories import Identity
@@ -98,7 +100,7 @@ def _tiers(session: Session, query: Query) -> Iterator[_Tier]:
         present = tuple(
             clause
             for clause in query.inflected[:MAX_PARTIAL_TERMS]
-            if session.database.engine.count(session.connection(), (clause,), False, Filter())
+            if count_matches(session.database.engine, session.connection(), (clause,), Filter())
         )
         if 0 < len(present) < len(query.inflected):
             yield _Tier(present, 2, partial=True)
@@ -115,11 +117,9 @@ def best_matches(session: Session, query: Query, where: Filter, limit: int, size
     for tier in _tiers(session, query):
         wanted = limit if tier.partial else size
         asked = max(RERANKED if len(query.words) > 1 else 0, wanted) + len(seen)
-        rows = engine.best(connection, tier.clauses, tier.any_clause, where, asked)
-        new = near_first(connection, query, [row for row in rows if row[0] not in seen])
-        many = len(rows) >= asked
-        count = engine.count(connection, tier.clauses, tier.any_clause, where) if many else len(rows)
-        pool.total = max(pool.total, count)
+        matches = best(engine, connection, tier.clauses, tier.any_clause, where, asked)
+        pool.total = max(pool.total, matches.total)
+        new = near_first(connection, query, [row for row in matches.rows if row[0] not in seen])
         found = [Candidate(note_id, score, tier.number, tier.partial) for note_id, score in new]
         if len(found) > wanted - len(seen):  # cut by score, ties by name
             describe(connection, found)
@@ -138,17 +138,14 @@ def newest_matches(session: Session, query: Query, where: Filter, limit: int, by
     pool = Pool()
     seen: set[int] = set()
     for tier in _tiers(session, query):
-        total = engine.count(connection, tier.clauses, tier.any_clause, where)
-        if not total:
-            continue
-        rows = engine.best(connection, tier.clauses, tier.any_clause, where, total)
-        found = [Candidate(row[0], row[1], tier.number, tier.partial) for row in rows if row[0] not in seen]
+        rows = engine.ranked(connection, of_clauses(tier.clauses, tier.any_clause), where)
+        found = [Candidate(row[0], rounded(row[1]), tier.number, tier.partial) for row in rows if row[0] not in seen]
         describe(connection, found)
         order_by_time(found, by_scope)
         found = found[: limit - len(seen)]
         pool.candidates += found
         seen.update(one.id for one in found)
-        pool.total = max(pool.total, total)
+        pool.total = max(pool.total, len(rows))
         if len(seen) >= limit:
             break
     return pool
@@ -215,7 +212,7 @@ def near_first(
     marks = ",".join("?" * len(head))
     sql = f"SELECT id, title || char(10) || body FROM note WHERE id IN ({marks})"
     bodies = dict(connection.execute(sql, tuple(row[0] for row in head)))
-    near = [(note_id, round(score * proximity_factor(bodies[note_id], query.words), 9)) for note_id, score in head]
+    near = [(note_id, rounded(score * proximity_factor(bodies[note_id], query.words))) for note_id, score in head]
     return near + list(rows[RERANKED:])
 
 
@@ -233,7 +230,7 @@ def order_by_relevance(candidates: list[Candidate], by_scope: bool) -> None:
     for one in candidates:
         is_aging = one.native and one.binding[0] == "project"
         one.factor = AGE_BASE + AGE_SHARE / (1 + age_days(one.updated_at) / AGE_DAYS) if is_aging else 1.0
-        one.score = round(max(0.0, one.lexical) * one.factor, 9)
+        one.score = rounded(max(0.0, one.lexical) * one.factor)
     candidates.sort(
         key=lambda one: (
             one.partial,
@@ -262,7 +259,7 @@ def order_by_score(candidates: list[Candidate], by_scope: bool) -> None:
         lexical = max(0.0, one.lexical) / best if best > 0 else 0.0
         usage = min(1.0, math.log1p(max(0, one.count)) / math.log(101))
         recency = 1 / (1 + age_days(one.updated_at) / AGE_DAYS)
-        one.score = round(LEXICAL_SHARE * lexical + RECENCY_SHARE * recency + USAGE_SHARE * usage, 9)
+        one.score = rounded(LEXICAL_SHARE * lexical + RECENCY_SHARE * recency + USAGE_SHARE * usage)
     candidates.sort(key=lambda one: (-one.count, one.name))
     candidates.sort(key=lambda one: one.updated_at, reverse=True)
     candidates.sort(key=lambda one: (one.precedence if by_scope else 0, one.superseded, -one.score))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from vaultmem.index.best import best
 from vaultmem.index.search import Filter
 from vaultmem.model import Binding
 from vaultmem.notes.topic import escape_content
@@ -42,14 +43,15 @@ def near_repeats(session: Session, binding: Binding, content: str) -> list[Repea
     where = Filter("n.scope = ? AND n.scope_id = ?", (binding.scope, binding.scope_id or ""))
     connection = session.connection()
     found: list[tuple[float, Repeat]] = []
-    for note_id, _ in session.database.engine.best(connection, clauses, True, where, NEAREST)[:NEAREST]:
+    nearest = best(session.database.engine, connection, clauses, True, where, NEAREST).rows[:NEAREST]
+    for note_id, _ in nearest:
         row = connection.execute(
             "SELECT key, vault, path, body, body_line, sections, managed FROM note WHERE id = ?", (note_id,)
         ).fetchone()
         sections = section_texts(row[3], row[4], json.loads(row[5])) or [row[3].strip()]
-        best = max(_jaccard(tokens, set(document_stream(section).split())) for section in sections)
-        if best >= NEAR:
-            found.append((best, Repeat(row[0], row[1], row[2], bool(row[6]) and sections[-1].strip() == text)))
+        closest = max(_jaccard(tokens, set(document_stream(section).split())) for section in sections)
+        if closest >= NEAR:
+            found.append((closest, Repeat(row[0], row[1], row[2], bool(row[6]) and sections[-1].strip() == text)))
     return [repeat for _, repeat in sorted(found, key=lambda item: (-item[0], item[1].key))]
 
 

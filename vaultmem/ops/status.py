@@ -12,7 +12,6 @@ from vaultmem.errors import VaultmemError
 from vaultmem.fs import file_lock
 from vaultmem.index import digest
 from vaultmem.index.database import TEMPORARY_SUFFIX, IndexDatabase
-from vaultmem.index.postings import posting_summary
 from vaultmem.index.schema import remove_index_files
 from vaultmem.model import Finding
 from vaultmem.operations import FirstSeen, IdentityChange
@@ -162,11 +161,15 @@ def _differences(session: Session, fresh: IndexDatabase, new_digest: str) -> lis
         broken = session.database.engine.check(connection)
         if broken:
             found.append(f"the full-text table is damaged: {broken}")
-        elif posting_summary(connection) != posting_summary(fresh.connection()):
+        elif _summary(session.database) != _summary(fresh):
             found.append("the full-text postings differ from those of a fresh index")
     except (sqlite3.DatabaseError, VaultmemError) as error:
         found.append(f"the index can't be read: {error}")
     return found
+
+
+def _summary(database: IndexDatabase) -> list[tuple[object, ...]]:
+    return database.engine.summary(database.connection())
 
 
 _NOTE_ROWS = "SELECT f.vault || ':' || f.raw_path, n.note_digest FROM note n JOIN file f ON f.id = n.id"

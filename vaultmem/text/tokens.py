@@ -16,7 +16,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-STREAM_VERSION = 1
+STREAM_VERSION = 2
 """Part of the index's identity: a change of this module's output needs another number."""
 
 _BREAK = " \u241f "

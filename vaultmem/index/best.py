@@ -1,0 +1,263 @@
+"""The best matches of a query without scoring all of them, on any engine, exactly.
+
+Scoring is what a query of common words pays for (2–3 µs a match); counting is nearly free. So with
+many matches only those notes are scored in which a word stands out (`text.prominence`). Notes
+without the marks that were looked for can't score above a bound; a first look at few notes tells
+which bound is low enough, the second looks at just the notes that can reach above it.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from vaultmem.index.expression import Expression, all_of, any_of, of_clauses, phrases_of
+from vaultmem.index.search import K1, LEAST_IDF, Filter, Row, SearchEngine, Statistics, rounded
+from vaultmem.text.prominence import LEVELS, MARKS, TYPICAL_TOKENS
+from vaultmem.text.tokens import Clause, Phrase
+
+BOUNDED_FROM = 1_500
+"""So many matches for each clause are scored at once: that takes about as long as finding bounds."""
+RARE = 400
+"""Where any phrase will do, one in so few notes is looked for everywhere, not only where it stands out."""
+_FIRST_LOOKS = (5.0, 2.0, 1.2)
+"""The first look is at about so many times the notes that are wanted, if there are as many: about a millisecond."""
+_LIGHT = 0.02
+"""A word that adds at most this share of what the heaviest adds (one in most notes) is not looked for."""
+_WORTH = 0.5
+"""Looking at prominent notes only must leave out at least the rest of the matches."""
+_EVERYWHERE = Filter()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Rows best first, and how many matches there are in all."""
+
+    rows: list[Row]
+    total: int
+
+
+def count_matches(
+    engine: SearchEngine, connection: sqlite3.Connection, clauses: tuple[Clause, ...], where: Filter
+) -> int:
+    """Return how many notes match all clauses."""
+    return engine.count(connection, of_clauses(clauses, False), where)
+
+
+def best(
+    engine: SearchEngine,
+    connection: sqlite3.Connection,
+    clauses: tuple[Clause, ...],
+    any_clause: bool,
+    where: Filter,
+    limit: int,
+) -> Found:
+    """Return the `limit` best rows, with all rows that tie with the last one, and the number of matches."""
+    expression = of_clauses(clauses, any_clause)
+    total = engine.count(connection, expression, where)
+    if not total:
+        return Found([], 0)
+    if total > max(BOUNDED_FROM * len(clauses), limit):
+        rows = _Bounded(engine, connection, expression, any_clause, where, total).best(limit)
+        if rows is not None:
+            return Found(_with_ties(rows, limit), total)
+    wanted = limit + 1
+    while True:
+        rows = _rounded(engine.ranked(connection, expression, where, wanted))
+        if len(rows) < wanted or rows[limit - 1][1] != rows[-1][1]:
+            return Found(_with_ties(rows, limit), total)
+        wanted *= 4
+
+
+def _rounded(rows: list[Row]) -> list[Row]:
+    return [(rowid, rounded(value)) for rowid, value in rows]
+
+
+def _with_ties(rows: list[Row], limit: int) -> list[Row]:
+    least = rows[min(limit, len(rows)) - 1][1]
+    return [row for row in rows if row[1] >= least]
+
+
+@dataclass(slots=True)
+class _Word:
+    """A phrase of the expression: what it adds at most, and in how many notes it stands out, by level.
+
+    `having` is the number of notes with it; `level` the one from which it is looked for: 0 the lowest,
+    len(LEVELS) not at all.
+    """
+
+    token: str
+    having: int
+    most: float
+    bounds: list[float]
+    marked: list[int]
+    level: int = 0
+
+    def bound(self, level: int) -> float:
+        """Return what it adds at most to a note in which it does not stand out at a level."""
+        return self.bounds[level] if level < len(LEVELS) else self.most
+
+    def number(self, level: int) -> int:
+        """Return in how many notes it stands out from a level upwards."""
+        return sum(self.marked[level:])
+
+
+class _Bounded:
+    """One expression with many matches."""
+
+    def __init__(
+        self,
+        engine: SearchEngine,
+        connection: sqlite3.Connection,
+        expression: Expression,
+        any_clause: bool,
+        where: Filter,
+        total: int,
+    ) -> None:
+        self.engine = engine
+        self.connection = connection
+        self.expression = expression
+        self.any_clause = any_clause
+        self.where = where
+        self.total = total
+        self.rare: list[Phrase] = []
+        self.words: list[_Word] = []
+        self._is_union = False
+        self.extra = 0.0
+        """What phrases that are not looked for add at most."""
+
+    def best(self, limit: int) -> list[Row] | None:
+        """Return rows, best first, of which the `limit` best (with ties) are those of all matches; None: no gain."""
+        self._measure()
+        rows = self._first_look(limit)
+        if rows is None:
+            return None
+        least = rows[limit - 1][1]
+        if self._is_union and least > self._sum_of_bounds():
+            return rows
+        if not self._lower_levels(least):
+            return None
+        rows = self._scored(self._looked_for())
+        return rows if len(rows) >= limit else None
+
+    # -- what is known of the words ---------------------------------------------------------------
+
+    def _measure(self) -> None:
+        statistics = self.engine.statistics(self.connection)
+        counted: dict[Phrase, int] = {}
+        for phrase in phrases_of(self.expression):
+            if phrase not in counted:
+                counted[phrase] = self.engine.count(self.connection, phrase, _EVERYWHERE)
+            if not counted[phrase]:
+                continue
+            if self.any_clause and counted[phrase] <= RARE:
+                self.rare.append(phrase)
+                continue
+            most = _idf(statistics, counted[phrase]) * (K1 + 1)
+            if phrase.prefix:
+                self.extra += most
+            else:
+                self.words.append(self._word(phrase, counted[phrase], most, statistics))
+        heaviest = max((word.most for word in self.words), default=0.0)
+        self.extra += sum(word.most for word in self.words if word.most < _LIGHT * heaviest)
+        self.words = [word for word in self.words if word.most >= _LIGHT * heaviest]
+
+    def _word(self, phrase: Phrase, having: int, most: float, statistics: Statistics) -> _Word:
+        """Measure a word; a phrase stands out only where each of its tokens does, so one of them will do."""
+        token = max(phrase.tokens, key=len)
+        longer = max(1.0, statistics.mean_tokens / TYPICAL_TOKENS)
+        values = [level / K1 * longer for level in LEVELS]
+        marked = [self.engine.count(self.connection, Phrase((mark + token,)), _EVERYWHERE) for mark in MARKS]
+        return _Word(token, having, most, [most * x / (x + 1) for x in values], marked)
+
+    # -- levels -----------------------------------------------------------------------------------
+
+    def _first_look(self, limit: int) -> list[Row] | None:
+        """Return few matches, the `limit` best of which tell what is to be beaten; None if there are too few.
+
+        Notes in which all words stand out tell most; where these are too few, those with any of them.
+        """
+        level = self._level_with(limit, math.prod)
+        if level >= 0:
+            self._set_levels(level)
+            rows = self._scored(all_of(any_of(self._marks(word)) for word in self.words), twice=())
+            if len(rows) >= limit:
+                self._is_union = len(self.words) == 1 and not self.rare
+                return rows
+        level = self._level_with(limit, sum)
+        if level >= 0:
+            self._set_levels(level)
+            rows = self._scored(self._looked_for())
+            if len(rows) >= limit:
+                self._is_union = True
+                return rows
+        return None
+
+    def _level_with(self, limit: int, joined: Callable[[list[float]], float]) -> int:
+        """Return the highest level with a good many notes, as if words were independent of each other; -1: none."""
+        for times in _FIRST_LOOKS if self.words else ():
+            for level in reversed(range(len(LEVELS))):
+                shares = [word.number(level) / word.having for word in self.words]
+                if joined(shares) * self.total >= times * limit:
+                    return level
+        return -1
+
+    def _set_levels(self, level: int) -> None:
+        for word in self.words:
+            word.level = level
+
+    def _sum_of_bounds(self) -> float:
+        return rounded(self.extra + sum(word.bound(word.level) for word in self.words)) * (1 + 1e-8)
+
+    def _lower_levels(self, least: float) -> bool:
+        """Choose the levels that need the fewest notes looked at, with bounds below `least`; tell if it pays.
+
+        Starting from the lowest levels, the step that spares the most notes for its bound goes first.
+        """
+        self._set_levels(0)
+        if self._sum_of_bounds() >= least:
+            return False
+        while True:
+            steps = []
+            for word in self.words:
+                if word.level < len(LEVELS):
+                    gain = word.number(word.level) - word.number(word.level + 1)
+                    price = word.bound(word.level + 1) - word.bound(word.level)
+                    steps.append((gain / max(price, 1e-12), word))
+            for _, word in sorted(steps, key=lambda step: -step[0]):
+                word.level += 1
+                if self._sum_of_bounds() < least:
+                    break
+                word.level -= 1
+            else:
+                break
+        return sum(word.number(word.level) for word in self.words) < _WORTH * self.total
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def _marks(self, word: _Word) -> list[Expression]:
+        return [Phrase((mark + word.token,)) for mark in MARKS[word.level :]]
+
+    def _looked_for(self) -> Expression:
+        """Return what is looked for at the present levels."""
+        return any_of([*self.rare, *(mark for word in self.words for mark in self._marks(word))])
+
+    def _scored(self, some: Expression, twice: Sequence[Phrase] | None = None) -> list[Row]:
+        """Return all matches with `some` of what is looked for, best first.
+
+        Marks weigh nothing, but a rare phrase (those of `twice`, else all) stands in both halves and
+        is counted twice: what it adds is taken off again.
+        """
+        rows = self.engine.ranked(self.connection, all_of([some, self.expression]), self.where)
+        if self.rare if twice is None else twice:
+            doubled = dict(self.engine.ranked(self.connection, some, self.where))
+            rows = [(rowid, value - doubled.get(rowid, 0.0)) for rowid, value in rows]
+        rows = _rounded(rows)
+        rows.sort(key=lambda row: -row[1])
+        return rows
+
+
+def _idf(statistics: Statistics, having: int) -> float:
+    return max(LEAST_IDF, math.log((statistics.rows - having + 0.5) / (having + 0.5)))
