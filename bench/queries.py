@@ -54,7 +54,7 @@ def raw(session: Session, text: str) -> None:
     connection = session.connection()
     engine = Fts5Engine()
     found = engine.ranked(connection, of_clauses(query.exact, False), Filter(), pool_size(LIMIT))
-    if len(found) < LIMIT and len(query.exact) > 1:
+    if len(found) < LIMIT and (len(query.exact) > 1 or query.partial != query.exact):
         engine.ranked(connection, of_clauses(query.partial, True), Filter(), pool_size(LIMIT))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from vaultmem.config import NATIVE_ID
 from vaultmem.index import digest
+from vaultmem.index.early import EarlyTerms
 from vaultmem.index.links import LinkWriter
 from vaultmem.index.queries import chunked
 from vaultmem.index.rows import (
@@ -52,6 +53,31 @@ class Applier:
         self._added = 0
         self._removed = 0
         self._rows: dict[str, int] = {}
+        self._bulk = False
+        self._early: EarlyTerms | None = None
+
+    def begin_load(self, files: int, key_of: Callable[[FileFacts], str]) -> EarlyTerms | None:
+        """Begin the transaction of a load of `files` files into an empty index; None if it is none, or a small one.
+
+        Terms can be written from then on; `apply` ends the transaction, or `abort`.
+        """
+        connection = self.connection
+        if files <= MANY_LINKS or connection.execute("SELECT 1 FROM file LIMIT 1").fetchone() is not None:
+            return None
+        self.engine.prepare_bulk(connection)
+        self._bulk = True
+        connection.execute("BEGIN IMMEDIATE")
+        drop_late_indexes(connection)
+        self._early = EarlyTerms(connection, self.engine, self.prepared, key_of)
+        return self._early
+
+    def abort(self) -> None:
+        """Undo what a load has begun, if anything."""
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+        if self._bulk:
+            self.engine.end_bulk(self.connection)
+            self._bulk = False
 
     def apply(
         self,
@@ -62,45 +88,43 @@ class Applier:
     ) -> None:
         """Apply a plan with the scan's findings by vault and meta values. Raises sqlite3.Error (rolled back)."""
         connection = self.connection
-        bulk = len(plan.puts) > MANY_LINKS and connection.execute("SELECT 1 FROM file LIMIT 1").fetchone() is None
-        if bulk:
-            self.engine.prepare_bulk(connection)
-        connection.execute("BEGIN IMMEDIATE")
+        if not self._bulk:
+            connection.execute("BEGIN IMMEDIATE")
         try:
-            if bulk:
-                drop_late_indexes(connection)
-            many = len(plan.puts) + len(plan.relinks) > MANY_LINKS
-            links = LinkWriter(connection, many=many, rejected=self._rejected)
-            for drop in plan.drops:
-                self._drop(drop, links)
-            ids = self._write_files(plan)
-            for put, file_id in zip(plan.puts, ids, strict=True):
-                self._put_note(put, file_id)
-                progress(1)
-            for mark in plan.marks:
-                self._mark(mark)
-            for put, file_id in zip(plan.puts, ids, strict=True):
-                note = self.prepared(put.facts.ref) if put.facts.ref >= 0 else None
-                links.write(file_id, put.facts, note, is_new=not put.file_id)
-                progress(1)
-            for source in plan.relinks:
-                links.relink(source)
-            self._removed += links.removed
-            self._added += links.added
-            self._rows = {"links": links.link_rows, "edges": links.edge_rows}
-            for vault, found in scan_findings.items():
-                self._replace_scan_findings(vault, found)
-            if bulk:
+            self._write(plan, scan_findings, progress)
+            if self._early is not None:
+                self._early.end()
+            if self._bulk:
                 create_late_indexes(connection)
             self._finish(meta)
             connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
         finally:
-            if bulk:
-                self.engine.end_bulk(connection)
+            self.abort()
+
+    def _write(
+        self, plan: Plan, scan_findings: Mapping[str, Sequence[Finding]], progress: Callable[[int], None]
+    ) -> None:
+        many = len(plan.puts) + len(plan.relinks) > MANY_LINKS
+        links = LinkWriter(self.connection, many=many, rejected=self._rejected)
+        for drop in plan.drops:
+            self._drop(drop, links)
+        ids = self._write_files(plan)
+        for put, file_id in zip(plan.puts, ids, strict=True):
+            self._put_note(put, file_id)
+            progress(1)
+        for mark in plan.marks:
+            self._mark(mark)
+        for put, file_id in zip(plan.puts, ids, strict=True):
+            note = self.prepared(put.facts.ref) if put.facts.ref >= 0 else None
+            links.write(file_id, put.facts, note, is_new=not put.file_id)
+            progress(1)
+        for source in plan.relinks:
+            links.relink(source)
+        self._removed += links.removed
+        self._added += links.added
+        self._rows = {"links": links.link_rows, "edges": links.edge_rows}
+        for vault, found in scan_findings.items():
+            self._replace_scan_findings(vault, found)
 
     def _finish(self, meta: dict[str, str]) -> None:
         value = int(read_meta(self.connection, "digest", "0") or "0", 16)
@@ -155,7 +179,8 @@ class Applier:
                 (*values, file_id),
             )
             return file_id
-        cursor = self.connection.execute(f"INSERT INTO file VALUES (NULL,{','.join('?' * 13)})", values)
+        new_id = self._early.ids[file.vault, file.raw_path] if self._early is not None else None
+        cursor = self.connection.execute(f"INSERT INTO file VALUES (?,{','.join('?' * 13)})", (new_id, *values))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
@@ -208,7 +233,8 @@ class Applier:
         values["note_digest"] = _note_digest(values, findings)
         self.connection.execute(_NOTE_INSERT, tuple(values[name] for name in _NOTE_FIELDS))
         if values["searchable"]:
-            self.engine.add(self.connection, note_id, full_text_columns(streams, values["key"]))
+            if self._early is None or not self._early.settle(note_id, values["key"]):
+                self.engine.add(self.connection, note_id, full_text_columns(streams, values["key"]))
             if aliases:
                 rows = [(vault, alias, note_id) for alias in aliases]
                 self.connection.executemany("INSERT INTO alias VALUES (?,?,?)", rows)

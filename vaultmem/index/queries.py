@@ -129,12 +129,17 @@ def vaults_present(connection: sqlite3.Connection) -> list[str]:
 def bindings_present(connection: sqlite3.Connection) -> list[Binding]:
     """Return whose memories the index holds; a step from one to the next, so it costs what there are of them."""
     found: list[Binding] = []
-    place = ("", "")
-    sql = "SELECT scope, scope_id FROM note WHERE (scope, scope_id) > (?, ?) ORDER BY scope, scope_id LIMIT 1"
-    while (row := connection.execute(sql, place).fetchone()) is not None:
-        place = (row[0], row[1])
-        found.append(Binding(row[0], row[1] or None))
-    return found
+    scope, scope_id = "", ""
+    further = "SELECT scope, scope_id FROM note WHERE scope = ? AND scope_id > ? ORDER BY scope_id LIMIT 1"
+    beyond = "SELECT scope, scope_id FROM note WHERE scope > ? ORDER BY scope, scope_id LIMIT 1"
+    while True:  # two steps: SQLite seeks only the first part of a row value
+        row = (
+            connection.execute(further, (scope, scope_id)).fetchone() or connection.execute(beyond, (scope,)).fetchone()
+        )
+        if row is None:
+            return found
+        scope, scope_id = row
+        found.append(Binding(scope, scope_id or None))
 
 
 def edge_sources(connection: sqlite3.Connection, edge_ids: Collection[str]) -> set[int]:

@@ -105,6 +105,7 @@ CREATE INDEX link_target ON link (target_id) WHERE target_id IS NOT NULL;
 CREATE INDEX edge_source ON edge (source_id);
 CREATE INDEX edge_from ON edge (scope, scope_id, source_key);
 CREATE INDEX edge_target ON edge (scope, scope_id, target_key);
+CREATE INDEX edge_superseded ON edge (scope, scope_id, target_key) WHERE type = 'supersedes' AND status = 'active';
 CREATE INDEX finding_file ON finding (file_id);
 """
 """Indexes that a bulk load of an empty index does without: they are made at its end, sorted."""

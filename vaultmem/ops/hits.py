@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from vaultmem.index.queries import chunked
 from vaultmem.model import Hit
 from vaultmem.ops.session import Session
 from vaultmem.text.snippets import SNIPPET_CHARS, make_snippet
@@ -27,8 +28,7 @@ def load_hits(
 ) -> dict[int, Hit]:
     """Return hits by note id; `max_body_chars` cuts the content (0: none is given)."""
     found: dict[int, Hit] = {}
-    for start in range(0, len(ids), 400):
-        batch = tuple(ids[start : start + 400])
+    for batch in chunked(ids):
         sql = f"SELECT {_COLUMNS} FROM note n WHERE n.id IN ({','.join('?' * len(batch))})"
         for row in connection.execute(sql, batch):
             found[row[0]] = _hit(row, scores.get(row[0], 0.0), query, max_body_chars)
@@ -107,33 +107,43 @@ def related_hits(
     for hit in primaries:
         values = (hit.scope, hit.scope_id or "", hit.key, *shown.parameters)
         ids += [row[0] for row in connection.execute(_RELATED.format(shown=f"({shown.sql})"), values)]
-    loaded = load_hits(connection, list(dict.fromkeys(ids)), {}, query, session.config.max_recall_body_chars)
+    found = load_hits(connection, list(dict.fromkeys(ids)), {}, query, session.config.max_recall_body_chars)
+    loaded = with_relations(connection, found)
     extras: list[Hit] = []
     for note_id in dict.fromkeys(ids):
         hit = loaded[note_id]
         if (hit.scope, hit.scope_id, hit.key) not in seen:
             seen.add((hit.scope, hit.scope_id, hit.key))
-            extras.append(replace(with_relations(connection, hit), related=True))
+            extras.append(replace(hit, related=True))
     return extras
 
 
 _RELATIONS = (
-    "SELECT type, source_key FROM edge INDEXED BY edge_target WHERE scope = ? AND scope_id = ? AND target_key = ? "
-    "AND status = 'active' AND type <> 'relates_to' UNION ALL "
-    "SELECT type, target_key FROM edge INDEXED BY edge_from WHERE scope = ? AND scope_id = ? AND source_key = ? "
-    "AND status = 'active' AND type = 'contradiction'"
+    "SELECT n.id, e.type, e.source_key FROM note n CROSS JOIN edge e INDEXED BY edge_target ON e.scope = n.scope AND "
+    "e.scope_id = n.scope_id AND e.target_key = n.key WHERE n.id IN ({marks}) AND e.status = 'active' AND "
+    "e.type <> 'relates_to' UNION ALL "
+    "SELECT n.id, e.type, e.target_key FROM note n CROSS JOIN edge e INDEXED BY edge_from ON e.scope = n.scope AND "
+    "e.scope_id = n.scope_id AND e.source_key = n.key WHERE n.id IN ({marks}) AND e.status = 'active' AND "
+    "e.type = 'contradiction'"
 )
 
 
-def with_relations(connection: sqlite3.Connection, hit: Hit) -> Hit:
-    """Add what supersedes the note and what contradicts it (active edges of its own scope)."""
-    binding = (hit.scope, hit.scope_id or "")
-    rows = connection.execute(_RELATIONS, (*binding, hit.key, *binding, hit.key)).fetchall()
-    newer = sorted({row[1] for row in rows if row[0] == "supersedes"})
-    against = sorted({row[1] for row in rows if row[0] == "contradiction"})
-    if not newer and not against:
-        return hit
-    return replace(hit, superseded_by=tuple(newer), contradicts=tuple(against))
+def with_relations(connection: sqlite3.Connection, hits: Mapping[int, Hit]) -> dict[int, Hit]:
+    """Add to hits by note id what supersedes each note and what contradicts it (active edges of its own scope)."""
+    found = dict(hits)
+    newer: dict[int, set[str]] = {}
+    against: dict[int, set[str]] = {}
+    for batch in chunked(list(hits)):
+        sql = _RELATIONS.format(marks=",".join(f"?{number}" for number in range(1, len(batch) + 1)))
+        for note_id, kind, key in connection.execute(sql, batch):
+            (newer if kind == "supersedes" else against).setdefault(note_id, set()).add(key)
+    for note_id in newer.keys() | against.keys():
+        found[note_id] = replace(
+            found[note_id],
+            superseded_by=tuple(sorted(newer.get(note_id, ()))),
+            contradicts=tuple(sorted(against.get(note_id, ()))),
+        )
+    return found
 
 
 def hit_json(hit: Hit, *, with_score: bool = True) -> dict[str, Any]:

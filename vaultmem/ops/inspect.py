@@ -62,8 +62,10 @@ def list_notes(session: Session, wanted: NoteFilter, limit: int, *, sweep: bool 
             "ORDER BY n.updated_at DESC, n.scope, n.scope_id, n.key, n.vault, n.path LIMIT ?"
         )
         ids = [row[0] for row in connection.execute(sql, (*where.parameters, limit or -1))]
-        loaded = load_hits(connection, ids, {}, Query(), session.config.max_recall_body_chars)
-        hits = tuple(with_relations(connection, loaded[note_id]) for note_id in ids)
+        loaded = with_relations(
+            connection, load_hits(connection, ids, {}, Query(), session.config.max_recall_body_chars)
+        )
+        hits = tuple(loaded[note_id] for note_id in ids)
         return ListResult(total, total > len(hits), hits, tuple(session.warnings))
 
     return session.read(action, sweep=sweep)
@@ -91,7 +93,7 @@ def show_note(session: Session, name: str, wanted: NoteFilter, *, sweep: bool = 
     def action() -> ShowResult:
         note_id = find_note(session, name, wanted, "show")
         connection = session.connection()
-        hit = with_relations(connection, load_hits(connection, [note_id], {}, Query(), ALL_CHARS)[note_id])
+        hit = with_relations(connection, load_hits(connection, [note_id], {}, Query(), ALL_CHARS))[note_id]
         look = look_at_files(session.config, connection, [note_id])
         if look.unknown or look.stale_ids:
             hit = replace(hit, freshness="unknown")

@@ -185,7 +185,7 @@ def most_used(session: Session, where: Filter, limit: int) -> list[Candidate]:
 
 _FACTS = (
     "SELECT n.id, n.scope, n.scope_id, n.key, n.vault, n.path, n.updated_at, n.source_kind, EXISTS (SELECT 1 FROM "
-    "edge e INDEXED BY edge_target WHERE e.scope = n.scope AND e.scope_id = n.scope_id AND e.target_key = n.key "
+    "edge e INDEXED BY edge_superseded WHERE e.scope = n.scope AND e.scope_id = n.scope_id AND e.target_key = n.key "
     "AND e.type = 'supersedes' AND e.status = 'active') FROM note n WHERE n.id IN "
 )
 

@@ -129,14 +129,16 @@ def _hits(
     session: Session, request: RecallRequest, query: Query, pool: Pool, unknown: set[int], repaired: set[str]
 ) -> list[Hit]:
     scores = {one.id: one.score or one.lexical for one in pool.candidates}
-    loaded = load_hits(session.connection(), list(scores), scores, query, session.config.max_recall_body_chars)
+    connection = session.connection()
+    loaded = load_hits(connection, list(scores), scores, query, session.config.max_recall_body_chars)
+    loaded = with_relations(connection, loaded)
     lifecycle = session.config.lifecycle_enabled
     hits = []
     for one in pool.candidates:
-        hit = with_relations(session.connection(), loaded[one.id])
+        hit = loaded[one.id]
         state = "unknown" if one.id in unknown else "repaired" if hit.path in repaired else "fresh"
         label = "superseded" if lifecycle and one.superseded else ""
-        why = explain_hit(session.connection(), one, hit, query) if request.explain else {}
+        why = explain_hit(connection, one, hit, query) if request.explain else {}
         hits.append(replace(hit, freshness=state, partial=one.partial, lifecycle_status=label, explain=why))
     return hits
 

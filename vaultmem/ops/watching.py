@@ -20,8 +20,8 @@ from vaultmem.sync.reconcile import ReconcileResult, config_fingerprint
 from vaultmem.sync.watch import Batch, Events, EventsUnavailable, why_to_poll
 
 STAND_BY_S = 2.0
-SWEEP_EVERY_S = 10.0
-SWEEP_REST = 200
+SWEEP_EVERY_S = 15.0
+SWEEP_REST = 500
 """Seconds between comparisons of everything, at least; and at least so many times as long as the last one took."""
 POLL_EVERY_S = 1.0
 POLL_REST = 20

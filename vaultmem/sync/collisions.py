@@ -16,7 +16,7 @@ from vaultmem.model import Binding, Finding
 from vaultmem.notes.findings import finding
 from vaultmem.notes.keys import derived_key
 from vaultmem.notes.wikilinks import fold
-from vaultmem.operations import IdentityChange, KnownFile, Mark, Put
+from vaultmem.operations import FileFacts, IdentityChange, KnownFile, Mark, Put
 
 Planned = Mapping[tuple[Binding, str], Sequence[Put]]
 """Notes that are to be written, by binding and key."""
@@ -53,6 +53,11 @@ class Rules:
         """Return the path that a derived key hashes."""
         cut, put = self.rel_of[vault, mapping]
         return put + path[len(cut) :]
+
+    def likely_key(self, facts: FileFacts) -> str:
+        """Return the key that a new note gets unless another note has it."""
+        file = facts.file
+        return facts.claimed_key or derived_key(self.rel(file.vault, file.mapping, file.path))
 
     def is_home_of(self, file: KnownFile | Put) -> bool:
         """Tell whether a note lies where our own note of its claimed key would lie."""

@@ -27,19 +27,31 @@ _CHUNK = 48
 _Answer = tuple[list[FileFacts], list[bytes]]
 
 
+Ready = Callable[[Sequence[FileFacts]], None]
+
+
 def read_files(
-    vault: VaultConfig, files: Sequence[SourceFile], store: PreparedStore, progress: Callable[[int], None]
+    vault: VaultConfig,
+    files: Sequence[SourceFile],
+    store: PreparedStore,
+    progress: Callable[[int], None],
+    ready: Ready = lambda facts: None,
 ) -> list[FileFacts]:
-    """Return the facts of `files` in their order; what was parsed goes to `store`."""
+    """Return the facts of `files` in their order; what was parsed goes to `store`.
+
+    `ready` is called with parts of the facts in that order, as soon as they are there.
+    """
     to_open = sum(1 for file in files if file.kind != "other")
     readers = min(MAX_READERS, os.cpu_count() or 1)
     if to_open < PARALLEL_FROM or readers < 2 or not sys.executable:
         reader = FactsReader(vault, store)
         try:
-            return reader.read_all(files, progress)
+            facts = reader.read_all(files, progress)
         finally:
             reader.close()
-    return _read_parallel(vault, files, store, progress, readers)
+        ready(facts)
+        return facts
+    return _read_parallel(vault, files, store, progress, ready, readers)
 
 
 def _read_parallel(
@@ -47,6 +59,7 @@ def _read_parallel(
     files: Sequence[SourceFile],
     store: PreparedStore,
     progress: Callable[[int], None],
+    ready: Ready,
     readers: int,
 ) -> list[FileFacts]:
     chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
@@ -58,7 +71,8 @@ def _read_parallel(
     threads = [threading.Thread(target=_drive, args=(p, vault, chunks, todo, done), daemon=True) for p in processes]
     for thread in threads:
         thread.start()
-    results: list[list[FileFacts]] = [[] for _ in chunks]
+    results: list[list[FileFacts] | None] = [None for _ in chunks]
+    told = 0
     here = FactsReader(vault, store)
     try:
         for _ in chunks:
@@ -67,12 +81,15 @@ def _read_parallel(
                 here.read_all(chunks[number], lambda count: None) if answer is None else _kept(answer, store)
             )
             progress(len(chunks[number]))
+            while told < len(chunks) and (part := results[told]) is not None:
+                ready(part)
+                told += 1
     finally:
         here.close()
         for process in processes:
             process.kill()
             process.wait()
-    return [facts for result in results for facts in result]
+    return [facts for result in results if result is not None for facts in result]
 
 
 def _kept(answer: _Answer, store: PreparedStore) -> list[FileFacts]:

@@ -254,7 +254,11 @@ class Reconciler:
 
         total = sum(len(scan.changed) for scan in scans)
         store = PreparedStore(total)
+        connection = self.database.connection()
+        rules = rules_of(self.config, judgements.forgotten)
+        applier = Applier(connection, self.database.engine, store.get, judgements.rejected)
         try:
+            early = None if dry_run else applier.begin_load(total, rules.likely_key)
             facts: list[FileFacts] = []
             done = 0
 
@@ -265,14 +269,14 @@ class Reconciler:
 
             for vault, scan in zip(self.config.sources, scans, strict=True):
                 if scan.changed:
-                    facts += read_files(vault, scan.changed, store, parsed_one)
-            connection = self.database.connection()
+                    ready = early.take if early is not None else lambda part: None
+                    facts += read_files(vault, scan.changed, store, parsed_one, ready)
             plan = plan_changes(
                 facts,
                 gone,
                 IndexView(connection),
                 self.state,
-                rules_of(self.config, judgements.forgotten),
+                rules,
                 judgements.rejudge,
                 judgements.relink(),
             )
@@ -288,10 +292,10 @@ class Reconciler:
                 work.report("indexing", applied, 2 * len(plan.puts))
 
             findings = {scan.vault: self._findings_of(scan, only) for scan in scans if scan.reachable}
-            applier = Applier(connection, self.database.engine, store.get, judgements.rejected)
             applier.apply(plan, findings, meta, applied_one)
             return plan
         finally:
+            applier.abort()
             store.close()
 
     def _write_findings_only(

@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from vaultmem.config_rules import VaultConfig
 from vaultmem.sync.exclude import placeholder_target
 
-TICK_MS = 100
+TICK_MS = 250
 DEBOUNCE_MS = 50
-STEP_MS = 10
+STEP_MS = 30
+"""The library wakes this often: 10 ms cost more than 1 % of a CPU at rest, 30 ms less than half a per cent."""
 GONE_GRACE_S = 0.15
 """A vanished file waits this long for its other half: a rename may come in two batches."""
 MANY_PATHS = 1_000

@@ -11,6 +11,7 @@ MaxScore, Turtle & Flood 1995, and of impact tiers in an inverted index, with po
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 
@@ -26,11 +27,9 @@ _WORD = re.compile(r"[a-z0-9\u0080-\U0010ffff]+")
 
 def prominent_terms(streams: Sequence[str], weights: Sequence[float]) -> str:
     """Return the marked terms of a note as a token stream; `streams` and the weights of their columns pair up."""
-    frequency: dict[str, float] = {}
-    length = 0
     body = max(range(len(streams)), key=lambda position: len(streams[position]))
     counts = Counter(_tokens(streams[body]))
-    length += counts.total()
+    length = counts.total()
     raised: dict[str, float] = {}
     for position, stream in enumerate(streams):
         if position != body and stream:
@@ -38,14 +37,17 @@ def prominent_terms(streams: Sequence[str], weights: Sequence[float]) -> str:
                 raised[token] = raised.get(token, 0.0) + weights[position]
                 length += 1
     norm = (1 - LENGTH_SHARE) + LENGTH_SHARE * length / TYPICAL_TOKENS
-    least = LEVELS[0] * norm
     weight = weights[body]
-    frequency = {token: count * weight for token, count in counts.items() if count * weight >= least}
+    least = LEVELS[0] * norm / weight
+    frequency = {token: count * weight for token, count in counts.items() if count >= least}
     for token, extra in raised.items():
         total = extra + weight * counts[token]
-        if total >= least:
+        if total >= least * weight:
             frequency[token] = total
-    return " ".join([_mark(total / norm) + token for token, total in sorted(frequency.items())])
+    return " ".join([_MARK_OF[bisect_right(LEVELS, total / norm)] + token for token, total in frequency.items()])
+
+
+_MARK_OF = MARKS[:1] + MARKS  # at the edge of a level floating point may fall just short of it
 
 
 def always_prominent(text: str) -> str:
@@ -55,10 +57,3 @@ def always_prominent(text: str) -> str:
 
 def _tokens(stream: str) -> list[str]:
     return _WORD.findall(stream.lower() if stream.isascii() else stream)
-
-
-def _mark(value: float) -> str:
-    level = 0
-    while level + 1 < len(LEVELS) and value >= LEVELS[level + 1]:
-        level += 1
-    return MARKS[level]
