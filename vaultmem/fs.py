@@ -319,17 +319,26 @@ def is_locked(path: str) -> bool:
         os.close(fd)
 
 
+_NEW_PAUSE_S, _OLD_PAUSE_S, _OLD_AFTER_S = 0.008, 0.0005, 4.0
+"""How long a waiter sleeps between tries: long at first, and the shorter the longer it has waited.
+
+The system gives a free lock to whoever asks next; so those who came first ask more often, and a
+process that has just let go does not overtake the others for ever.
+"""
+
+
 def _acquire(fd: int, wait_s: float) -> bool:
     if fcntl is None:  # pragma: no cover
         return True
-    deadline = time.monotonic() + wait_s
-    pause = 0.0005
+    started = time.monotonic()
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            if time.monotonic() >= deadline:
+            waited = time.monotonic() - started
+            if waited >= wait_s:
                 return False
-            time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
-            pause = min(pause * 2, 0.02)
+            share = min(1.0, waited / _OLD_AFTER_S)
+            pause = _NEW_PAUSE_S + (_OLD_PAUSE_S - _NEW_PAUSE_S) * share
+            time.sleep(min(pause, wait_s - waited))

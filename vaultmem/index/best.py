@@ -19,7 +19,7 @@ from vaultmem.text.prominence import LEVELS, MARKS, TYPICAL_TOKENS
 from vaultmem.text.tokens import Clause, Phrase
 
 BOUNDED_FROM = 1_500
-"""So many matches for each clause are scored at once: that takes about as long as finding bounds."""
+"""So many matches (times the square of the clauses) are scored at once: that takes as long as finding bounds."""
 RARE = 400
 """Where any phrase will do, one in so few notes is looked for everywhere, not only where it stands out."""
 _FIRST_LOOKS = (5.0, 2.0, 1.2)
@@ -59,7 +59,7 @@ def best(
     total = engine.count(connection, expression, where)
     if not total:
         return Found([], 0)
-    if total > max(BOUNDED_FROM * len(clauses), limit):
+    if total > max(BOUNDED_FROM * len(clauses) ** 2, limit):
         rows = _Bounded(engine, connection, expression, any_clause, where, total).best(limit)
         if rows is not None:
             return Found(_with_ties(rows, limit), total)
