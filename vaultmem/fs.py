@@ -12,6 +12,7 @@ import os
 import secrets
 import stat
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -319,26 +320,57 @@ def is_locked(path: str) -> bool:
         os.close(fd)
 
 
-_NEW_PAUSE_S, _OLD_PAUSE_S, _OLD_AFTER_S = 0.008, 0.0005, 4.0
-"""How long a waiter sleeps between tries: long at first, and the shorter the longer it has waited.
-
-The system gives a free lock to whoever asks next; so those who came first ask more often, and a
-process that has just let go does not overtake the others for ever.
-"""
+_POLLED_WAIT_S = 0.1
+"""Waits up to this long are polled; a thread that waits in the system costs more."""
 
 
 def _acquire(fd: int, wait_s: float) -> bool:
     if fcntl is None:  # pragma: no cover
         return True
-    started = time.monotonic()
+    deadline = time.monotonic() + min(wait_s, _POLLED_WAIT_S)
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            waited = time.monotonic() - started
-            if waited >= wait_s:
+            if wait_s > _POLLED_WAIT_S:
+                return _Waiter(fd).wait(wait_s)
+            if time.monotonic() >= deadline:
                 return False
-            share = min(1.0, waited / _OLD_AFTER_S)
-            pause = _NEW_PAUSE_S + (_OLD_PAUSE_S - _NEW_PAUSE_S) * share
-            time.sleep(min(pause, wait_s - waited))
+            time.sleep(0.002)
+
+
+class _Waiter:
+    """Waits for a lock in the system, which serves those who wait in their order.
+
+    Polling would not: the lock goes to whoever asks next, so with many writers one that has just let
+    go overtakes the others again and again. A wait that is given up can't be called off; its thread
+    lets go of the lock as soon as it gets it.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = os.dup(fd)
+        self._deciding = threading.Lock()
+        self._done = threading.Event()
+        self._acquired = self._given_up = False
+
+    def wait(self, wait_s: float) -> bool:
+        """Tell whether the lock was got in time; it then belongs to the descriptor that was given."""
+        threading.Thread(target=self._block, daemon=True).start()
+        try:
+            self._done.wait(wait_s)
+        finally:
+            with self._deciding:
+                self._given_up = not self._acquired
+        return self._acquired
+
+    def _block(self) -> None:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            with self._deciding:
+                self._acquired = not self._given_up
+        except OSError:
+            pass
+        finally:
+            os.close(self._fd)  # the last descriptor of a wait that was given up: this lets go of the lock
+            self._done.set()
