@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vaultmem.index.best import BOUNDED_FROM, best
+from vaultmem.index.best import BOUNDED_FROM, Counts, best
 from vaultmem.index.expression import of_clauses
 from vaultmem.index.fts4 import Fts4Engine
 from vaultmem.index.fts5 import Fts5Engine
@@ -76,6 +76,7 @@ def test_the_short_cut_is_exact_on_both_engines(
     tables: dict[str, sqlite3.Connection], words: list[str], where: Filter, limit: int
 ) -> None:
     query = parse_query(" ".join(words))
+    known = {engine.name: Counts() for engine in ENGINES}
     for clauses, any_clause in (
         (query.exact, False),
         (query.inflected, False),
@@ -87,7 +88,7 @@ def test_the_short_cut_is_exact_on_both_engines(
             connection = tables[engine.name]
             everything = engine.ranked(connection, of_clauses(clauses, any_clause), where)
             whole = [(rowid, rounded(score)) for rowid, score in everything]
-            found = best(engine, connection, clauses, any_clause, where, limit)
+            found = best(engine, connection, clauses, any_clause, where, limit, known[engine.name])
             assert found.total == len(whole)
             least = whole[:limit][-1][1] if whole else 0.0
             assert sorted(found.rows) == sorted(row for row in whole if row[1] >= least), (engine.name, clauses)

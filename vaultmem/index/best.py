@@ -28,7 +28,29 @@ _LIGHT = 0.02
 """A word that adds at most this share of what the heaviest adds (one in most notes) is not looked for."""
 _WORTH = 0.5
 """Looking at prominent notes only must leave out at least the rest of the matches."""
+_MOST_COUNTS = 50_000
 _EVERYWHERE = Filter()
+
+
+class Counts:
+    """In how many notes a phrase is, kept while the index says the same: words recur from query to query."""
+
+    def __init__(self) -> None:
+        self._digest = ""
+        self._known: dict[Phrase, int] = {}
+
+    def refresh(self, digest: str) -> None:
+        """Forget everything when the index has another digest, or when it has become much."""
+        if digest != self._digest or len(self._known) > _MOST_COUNTS:
+            self._known.clear()
+            self._digest = digest
+
+    def of(self, engine: SearchEngine, connection: sqlite3.Connection, phrase: Phrase) -> int:
+        """Return the number of notes with a phrase."""
+        known = self._known.get(phrase)
+        if known is None:
+            known = self._known[phrase] = engine.count(connection, phrase, _EVERYWHERE)
+        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +75,18 @@ def best(
     any_clause: bool,
     where: Filter,
     limit: int,
+    counts: Counts | None = None,
 ) -> Found:
-    """Return the `limit` best rows, with all rows that tie with the last one, and the number of matches."""
+    """Return the `limit` best rows, with all rows that tie with the last one, and the number of matches.
+
+    `counts` are those of this index as it is now (None: nothing is known of it yet).
+    """
     expression = of_clauses(clauses, any_clause)
     total = engine.count(connection, expression, where)
     if not total:
         return Found([], 0)
     if total > max(BOUNDED_FROM * len(clauses) ** 2, limit):
-        rows = _Bounded(engine, connection, expression, any_clause, where, total).best(limit)
+        rows = _Bounded(engine, connection, expression, any_clause, where, total, counts or Counts()).best(limit)
         if rows is not None:
             return Found(_with_ties(rows, limit), total)
     wanted = limit + 1
@@ -115,6 +141,7 @@ class _Bounded:
         any_clause: bool,
         where: Filter,
         total: int,
+        counts: Counts,
     ) -> None:
         self.engine = engine
         self.connection = connection
@@ -122,6 +149,7 @@ class _Bounded:
         self.any_clause = any_clause
         self.where = where
         self.total = total
+        self.counts = counts
         self.rare: list[Phrase] = []
         self.words: list[_Word] = []
         self._is_union = False
@@ -149,7 +177,7 @@ class _Bounded:
         counted: dict[Phrase, int] = {}
         for phrase in phrases_of(self.expression):
             if phrase not in counted:
-                counted[phrase] = self.engine.count(self.connection, phrase, _EVERYWHERE)
+                counted[phrase] = self.counts.of(self.engine, self.connection, phrase)
             if not counted[phrase]:
                 continue
             if self.any_clause and counted[phrase] <= RARE:
@@ -169,7 +197,7 @@ class _Bounded:
         token = max(phrase.tokens, key=len)
         longer = max(1.0, statistics.mean_tokens / TYPICAL_TOKENS)
         values = [level / K1 * longer for level in LEVELS]
-        marked = [self.engine.count(self.connection, Phrase((mark + token,)), _EVERYWHERE) for mark in MARKS]
+        marked = [self.counts.of(self.engine, self.connection, Phrase((mark + token,))) for mark in MARKS]
         return _Word(token, having, most, [most * x / (x + 1) for x in values], marked)
 
     # -- levels -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from vaultmem.errors import IndexUnavailable
 from vaultmem.fs import can_write_in, ensure_private_folder, file_lock, write_private_file
@@ -25,6 +26,9 @@ from vaultmem.index.schema import (
     write_meta,
 )
 from vaultmem.index.search import SearchEngine
+
+if TYPE_CHECKING:
+    from vaultmem.index.best import Counts
 
 TEMPORARY_SUFFIX = ".new"
 
@@ -92,6 +96,16 @@ class IndexDatabase:
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._stamp_at_open = ""
+        self._counts: Counts | None = None
+
+    def counts(self) -> Counts:
+        """Return what is known of phrases in the index as it is now."""
+        from vaultmem.index.best import Counts  # commands that don't search do without
+
+        if self._counts is None:
+            self._counts = Counts()
+        self._counts.refresh(read_meta(self.connection(), "digest"))
+        return self._counts
 
     def connection(self) -> sqlite3.Connection:
         """Return the open connection, creating or healing the file. Raises IndexUnavailable."""

@@ -112,12 +112,13 @@ def _tiers(session: Session, query: Query) -> Iterator[_Tier]:
 def best_matches(session: Session, query: Query, where: Filter, limit: int, size: int) -> Pool:
     """Return the best candidates by words: up to `size` with all of them, partial ones only for free slots."""
     connection, engine = session.connection(), session.database.engine
+    counts = session.database.counts()
     pool = Pool()
     seen: set[int] = set()
     for tier in _tiers(session, query):
         wanted = limit if tier.partial else size
         asked = max(RERANKED if len(query.words) > 1 else 0, wanted) + len(seen)
-        matches = best(engine, connection, tier.clauses, tier.any_clause, where, asked)
+        matches = best(engine, connection, tier.clauses, tier.any_clause, where, asked, counts)
         pool.total = max(pool.total, matches.total)
         new = near_first(connection, query, [row for row in matches.rows if row[0] not in seen])
         found = [Candidate(note_id, score, tier.number, tier.partial) for note_id, score in new]
