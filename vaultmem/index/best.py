@@ -82,13 +82,18 @@ def best(
     `counts` are those of this index as it is now (None: nothing is known of it yet).
     """
     expression = of_clauses(clauses, any_clause)
+    counts = counts or Counts()
+    many = BOUNDED_FROM * len(clauses) ** 2
+    if _likely_total(engine, connection, clauses, any_clause, counts) <= many:
+        everything = engine.few(connection, expression, where, many)
+        if everything is not None:
+            rows = sorted(_rounded(everything), key=lambda row: -row[1])
+            return Found(_with_ties(rows, limit), len(rows))
     total = engine.count(connection, expression, where)
-    if not total:
-        return Found([], 0)
-    if total > max(BOUNDED_FROM * len(clauses) ** 2, limit):
-        rows = _Bounded(engine, connection, expression, any_clause, where, total, counts or Counts()).best(limit)
-        if rows is not None:
-            return Found(_with_ties(rows, limit), total)
+    if total > max(many, limit):
+        found = _Bounded(engine, connection, expression, any_clause, where, total, counts).best(limit)
+        if found is not None:
+            return Found(_with_ties(found, limit), total)
     wanted = limit + 1
     while True:
         rows = _rounded(engine.ranked(connection, expression, where, wanted))
@@ -97,12 +102,34 @@ def best(
         wanted *= 4
 
 
+def _likely_total(
+    engine: SearchEngine,
+    connection: sqlite3.Connection,
+    clauses: tuple[Clause, ...],
+    any_clause: bool,
+    counts: Counts,
+) -> float:
+    """Return about how many notes match, as if words were independent of each other."""
+    rows = engine.statistics(connection).rows
+    if not rows:
+        return 0.0
+    shares = []
+    for clause in clauses:
+        share = 0.0
+        for phrase in clause:
+            parts = [Phrase((token,)) for token in phrase.tokens[:-1]]
+            parts.append(Phrase(phrase.tokens[-1:], phrase.prefix))
+            share += math.prod(counts.of(engine, connection, part) / rows for part in parts)
+        shares.append(share)
+    return rows * (sum(shares) if any_clause else math.prod(shares))
+
+
 def _rounded(rows: list[Row]) -> list[Row]:
     return [(rowid, rounded(value)) for rowid, value in rows]
 
 
 def _with_ties(rows: list[Row], limit: int) -> list[Row]:
-    least = rows[min(limit, len(rows)) - 1][1]
+    least = rows[min(limit, len(rows)) - 1][1] if rows else 0.0
     return [row for row in rows if row[1] >= least]
 
 

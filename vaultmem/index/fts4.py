@@ -52,15 +52,27 @@ class Fts4Engine:
         self, connection: sqlite3.Connection, expression: Expression, where: Filter, limit: int = -1
     ) -> list[Row]:
         """Return the best rows of an expression, best first (-1: all of them); scores are not rounded yet."""
+        rows = self._scored(connection, expression, self._found(connection, expression, where).fetchall())
+        rows.sort(key=lambda row: -row[1])
+        return rows if limit < 0 else rows[:limit]
+
+    def few(self, connection: sqlite3.Connection, expression: Expression, where: Filter, most: int) -> list[Row] | None:
+        """Return all rows of an expression in no order, or None if they are more than `most`."""
+        found = self._found(connection, expression, where).fetchmany(most + 1)
+        return self._scored(connection, expression, found) if len(found) <= most else None
+
+    def _found(self, connection: sqlite3.Connection, expression: Expression, where: Filter) -> sqlite3.Cursor:
         sql, values = match_sql("fts.docid, matchinfo(fts, 'lx')", self._match(expression), where, "fts.docid")
-        found = connection.execute(sql, values).fetchall()
+        return connection.execute(sql, values)
+
+    def _scored(
+        self, connection: sqlite3.Connection, expression: Expression, found: Sequence[tuple[int, bytes]]
+    ) -> list[Row]:
         if not found:
             return []
         statistics = self.statistics(connection)
-        weights = [self._idf(connection, phrase, statistics.rows) for phrase in phrases_of(expression)]
-        rows = score(found, weights, statistics.mean_tokens)
-        rows.sort(key=lambda row: -row[1])
-        return rows if limit < 0 else rows[:limit]
+        idfs = [self._idf(connection, phrase, statistics.rows) for phrase in phrases_of(expression)]
+        return score(found, idfs, statistics.mean_tokens)
 
     def _idf(self, connection: sqlite3.Connection, phrase: Phrase, rows: int) -> float:
         having = self.count(connection, phrase, Filter())

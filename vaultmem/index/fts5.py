@@ -47,6 +47,12 @@ class Fts5Engine:
         found = connection.execute(f"{sql} ORDER BY fts.rank LIMIT ?", (*values, limit)).fetchall()
         return [(rowid, -rank) for rowid, rank in found]
 
+    def few(self, connection: sqlite3.Connection, expression: Expression, where: Filter, most: int) -> list[Row] | None:
+        """Return all rows of an expression in no order, or None if they are more than `most`."""
+        sql, values = match_sql("fts.rowid, fts.rank", self._match(expression), where, "fts.rowid")
+        found = connection.execute(sql, values).fetchmany(most + 1)
+        return [(rowid, -rank) for rowid, rank in found] if len(found) <= most else None
+
     def count(self, connection: sqlite3.Connection, expression: Expression, where: Filter) -> int:
         """Return how many rows match."""
         sql, values = match_sql("count(*)", self._match(expression), where, "fts.rowid")
