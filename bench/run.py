@@ -23,7 +23,7 @@ from indexing import change_figures, cold_figures, session_for
 from queries import engine_figures, quality, query_figures
 from start import start_figures
 from vaults import Words, generate
-from watching import watch_figures
+from watching import IDLE_S, SAVES, watch_figures
 
 Section = dict[str, Any]
 
@@ -33,7 +33,7 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def measure(notes: int, rounds: int, work: Path) -> Section:
+def measure(notes: int, rounds: int, work: Path, saves: int, idle_s: float) -> Section:
     """Return all figures of one size."""
     vault = work / "vault"
     say(f"{notes} notes: making the vault")
@@ -48,7 +48,7 @@ def measure(notes: int, rounds: int, work: Path) -> Section:
         found["queries"] = query_figures(session, words)
         found["recall@1"] = quality(session, facts)
     say(f"{notes} notes: watcher")
-    found["watcher"] = watch_figures(vault, work / "home") if sys.platform == "linux" else {}
+    found["watcher"] = watch_figures(vault, work / "home", saves, idle_s) if sys.platform == "linux" else {}
     if notes <= 10_000:
         say(f"{notes} notes: engines")
         found["engines"] = engine_figures(vault, work, words)
@@ -87,14 +87,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--notes", type=int, nargs="+", default=[1_000, 10_000])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--saves", type=int, default=SAVES, help="saves that the watcher must follow")
+    parser.add_argument("--idle", type=float, default=IDLE_S, help="seconds that the watcher is watched at rest")
     parser.add_argument("--json", default=str(Path(__file__).parent / "results.json"))
     arguments = parser.parse_args()
     sizes: dict[int, Section] = {}
     for notes in arguments.notes:
         with tempfile.TemporaryDirectory(prefix="vaultmem-bench-") as folder:
-            sizes[notes] = measure(notes, arguments.rounds, Path(folder))
+            sizes[notes] = measure(notes, arguments.rounds, Path(folder), arguments.saves, arguments.idle)
     say("start-up")
-    start = start_figures()
+    start = start_figures(3 * arguments.rounds)
     show(sizes, start)
     machine = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version, "system": platform.platform()}
     text = json.dumps({"machine": machine, "sizes": sizes, "start": start}, indent=1)

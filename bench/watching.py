@@ -16,7 +16,7 @@ SAVES = 60
 IDLE_S = 20.0
 
 
-def watch_figures(vault: Path, home: Path, saves: int = SAVES) -> Figures:
+def watch_figures(vault: Path, home: Path, saves: int = SAVES, idle_s: float = IDLE_S) -> Figures:
     """Return the distribution of save → searchable in milliseconds, and the share of a CPU at rest in per cent."""
     with session_for(vault, home) as session:
         session.reconciler.run()
@@ -43,8 +43,8 @@ def watch_figures(vault: Path, home: Path, saves: int = SAVES) -> Figures:
                 latencies.append(1000 * took)
             time.sleep(0.15)
         before = cpu_seconds(watcher.pid)
-        time.sleep(IDLE_S)
-        idle = (cpu_seconds(watcher.pid) - before) / IDLE_S
+        time.sleep(idle_s)
+        idle = (cpu_seconds(watcher.pid) - before) / idle_s
         connection.close()
     finally:
         watcher.terminate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -154,3 +155,21 @@ def test_the_agents_page_shows_what_print_config_prints(tmp_path: Path) -> None:
         )
         told = re.sub(r"(?<=[ \"])/\S+/vaultmem|^/\S+/vaultmem", "/path/to/vaultmem", done.stdout).strip()
         assert told in page, client
+
+
+def test_the_benchmark_runs_as_documented(tmp_path: Path) -> None:
+    """The command of docs/performance.md, with a small vault; figures are never judged here."""
+    text = (REPOSITORY / "docs/performance.md").read_text(encoding="utf-8")
+    command = re.findall(r"```bash\npython (bench/run.py) --notes [\d ]+\n```", text)
+    assert command == ["bench/run.py"]
+    figures = tmp_path / "results.json"
+    small = ["--notes", "80", "--rounds", "1", "--saves", "3", "--idle", "0.2", "--json", str(figures)]
+    done = subprocess.run(
+        [sys.executable, *command, *small], cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(figures.read_text(encoding="utf-8"))["sizes"]["80"]
+    assert found["recall@1"]["all"] > 0.9
+    assert found["indexing"].keys() >= {"cold_ratio", "noop_ratio", "edit_ms", "moved_folder_s", "peak_rss_mb"}
+    assert found["queries"]["common"]["p50_ms"] > 0
+    assert "cold_ratio" in done.stdout

@@ -52,3 +52,11 @@ def test_damaged_postings_of_the_second_engine_are_seen(world: World) -> None:
     connection.close()
     assert world.recall("heron") == ["a.md"]
     assert world.is_verified() == []
+
+
+def test_the_index_of_an_earlier_version_does_not_stay(world: World) -> None:
+    world.write("a.md", "# a\nheron\n")
+    old = world.home / "index-v1.db"
+    old.write_bytes(b"of another version")
+    assert world.recall("heron") == ["a.md"]
+    assert not old.exists()

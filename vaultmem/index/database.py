@@ -23,6 +23,7 @@ from vaultmem.index.schema import (
     index_path,
     read_meta,
     remove_index_files,
+    remove_older_indexes,
     write_meta,
 )
 from vaultmem.index.search import SearchEngine
@@ -136,6 +137,7 @@ class IndexDatabase:
             raise self._unavailable(error) from None
         if not existed and not self.healed:
             self.healed = "there was no index yet"
+            remove_older_indexes(self.home)
         self._inode = os.stat(self.path).st_ino
         assert self._connection is not None
         if existed and not self.healed and not self._is_sealed():

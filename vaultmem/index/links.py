@@ -23,7 +23,7 @@ from vaultmem.notes.wikilinks import fold, whole_wikilink, wikilink
 from vaultmem.operations import FileFacts, key_lookup
 
 _CAO_PROPERTY = re.compile(r"^cao\.links\.\d+\.to$")
-_EDGE_INSERT = f"INSERT OR REPLACE INTO edge VALUES ({','.join('?' * 12)})"
+_EDGE_INSERT = f"INSERT INTO edge VALUES ({','.join('?' * 12)})"
 
 
 @dataclass(frozen=True, slots=True)

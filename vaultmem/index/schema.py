@@ -77,9 +77,8 @@ CREATE TABLE edge (
     id TEXT NOT NULL, source_id INTEGER NOT NULL,
     scope TEXT NOT NULL, scope_id TEXT NOT NULL, source_key TEXT NOT NULL, target_key TEXT NOT NULL,
     type TEXT NOT NULL, origin TEXT NOT NULL, status TEXT NOT NULL, confidence REAL,
-    attested TEXT NOT NULL, authored_origin TEXT NOT NULL,
-    PRIMARY KEY (id, source_id)
-) WITHOUT ROWID;
+    attested TEXT NOT NULL, authored_origin TEXT NOT NULL
+);
 
 CREATE TABLE source_digest (   -- of each file's links, edges and (for files without a note) findings
     file_id INTEGER PRIMARY KEY, digest BLOB NOT NULL
@@ -102,6 +101,7 @@ CREATE INDEX tag_note ON tag (note_id);
 CREATE INDEX link_source ON link (source_id);
 CREATE INDEX link_lookup ON link (lookup);
 CREATE INDEX link_target ON link (target_id) WHERE target_id IS NOT NULL;
+CREATE UNIQUE INDEX edge_id ON edge (id, source_id);
 CREATE INDEX edge_source ON edge (source_id);
 CREATE INDEX edge_from ON edge (scope, scope_id, source_key);
 CREATE INDEX edge_target ON edge (scope, scope_id, target_key);
@@ -115,9 +115,15 @@ class IncompleteIndex(sqlite3.DatabaseError):
     """The file is a database, but holds no index of this version: another program's, or one that is being made."""
 
 
-def index_path(home: str) -> str:
-    """Return the path of the index of this schema version."""
-    return os.path.join(home, f"index-v{SCHEMA_VERSION}.db")
+def index_path(home: str, version: int = SCHEMA_VERSION) -> str:
+    """Return the path of the index of a schema version."""
+    return os.path.join(home, f"index-v{version}.db")
+
+
+def remove_older_indexes(home: str) -> None:
+    """Delete the indexes of earlier versions: they only take space, and all they hold is in the notes."""
+    for version in range(1, SCHEMA_VERSION):
+        remove_index_files(index_path(home, version))
 
 
 def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
@@ -176,7 +182,7 @@ def _create_tables(connection: sqlite3.Connection) -> None:
 
 def drop_late_indexes(connection: sqlite3.Connection) -> None:
     """Drop the indexes that a bulk load does without (inside its transaction)."""
-    for name in re.findall(r"CREATE INDEX (\w+)", _LATE_INDEXES):
+    for name in re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", _LATE_INDEXES):
         connection.execute(f"DROP INDEX {name}")
 
 
