@@ -20,6 +20,8 @@ from vaultmem.text.tokens import Clause, Phrase
 
 BOUNDED_FROM = 1_500
 """So many matches (times the square of the clauses) are scored at once: that takes as long as finding bounds."""
+FEW = 2_000
+"""So many matches are all fetched in one pass, without counting them first."""
 RARE = 400
 """Where any phrase will do, one in so few notes is looked for everywhere, not only where it stands out."""
 _FIRST_LOOKS = (5.0, 2.0, 1.2)
@@ -84,8 +86,8 @@ def best(
     expression = of_clauses(clauses, any_clause)
     counts = counts or Counts()
     many = BOUNDED_FROM * len(clauses) ** 2
-    if _likely_total(engine, connection, clauses, any_clause, counts) <= many:
-        everything = engine.few(connection, expression, where, many)
+    if _likely_total(engine, connection, clauses, any_clause, counts) <= FEW:
+        everything = engine.few(connection, expression, where, FEW)
         if everything is not None:
             rows = sorted(_rounded(everything), key=lambda row: -row[1])
             return Found(_with_ties(rows, limit), len(rows))
