@@ -327,7 +327,7 @@ _POLLED_WAIT_S = 0.1
 def _acquire(fd: int, wait_s: float) -> bool:
     if fcntl is None:  # pragma: no cover
         return True
-    deadline = time.monotonic() + min(wait_s, _POLLED_WAIT_S)
+    deadline = time.monotonic() + wait_s
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

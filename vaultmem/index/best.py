@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from vaultmem.index.expression import Expression, all_of, any_of, of_clauses, phrases_of
-from vaultmem.index.search import K1, LEAST_IDF, Filter, Row, SearchEngine, Statistics, rounded
+from vaultmem.index.search import K1, Filter, Row, SearchEngine, Statistics, inverse_frequency, rounded
 from vaultmem.text.prominence import LEVELS, MARKS, TYPICAL_TOKENS
 from vaultmem.text.tokens import Clause, Phrase
 
@@ -61,13 +61,6 @@ class Found:
 
     rows: list[Row]
     total: int
-
-
-def count_matches(
-    engine: SearchEngine, connection: sqlite3.Connection, clauses: tuple[Clause, ...], where: Filter
-) -> int:
-    """Return how many notes match all clauses."""
-    return engine.count(connection, of_clauses(clauses, False), where)
 
 
 def best(
@@ -181,18 +174,18 @@ class _Bounded:
         self.counts = counts
         self.rare: list[Phrase] = []
         self.words: list[_Word] = []
-        self._is_union = False
         self.extra = 0.0
         """What phrases that are not looked for add at most."""
 
     def best(self, limit: int) -> list[Row] | None:
         """Return rows, best first, of which the `limit` best (with ties) are those of all matches; None: no gain."""
         self._measure()
-        rows = self._first_look(limit)
-        if rows is None:
+        first = self._first_look(limit)
+        if first is None:
             return None
+        some, rows = first
         least = rows[limit - 1][1]
-        if self._is_union and least > self._sum_of_bounds():
+        if some == self._looked_for() and least > self._sum_of_bounds():
             return rows
         if not self._lower_levels(least):
             return None
@@ -203,20 +196,18 @@ class _Bounded:
 
     def _measure(self) -> None:
         statistics = self.engine.statistics(self.connection)
-        counted: dict[Phrase, int] = {}
         for phrase in phrases_of(self.expression):
-            if phrase not in counted:
-                counted[phrase] = self.counts.of(self.engine, self.connection, phrase)
-            if not counted[phrase]:
+            having = self.counts.of(self.engine, self.connection, phrase)
+            if not having:
                 continue
-            if self.any_clause and counted[phrase] <= RARE:
+            if self.any_clause and having <= RARE:
                 self.rare.append(phrase)
                 continue
-            most = _idf(statistics, counted[phrase]) * (K1 + 1)
+            most = inverse_frequency(statistics.rows, having) * (K1 + 1)
             if phrase.prefix:
                 self.extra += most
             else:
-                self.words.append(self._word(phrase, counted[phrase], most, statistics))
+                self.words.append(self._word(phrase, having, most, statistics))
         heaviest = max((word.most for word in self.words), default=0.0)
         self.extra += sum(word.most for word in self.words if word.most < _LIGHT * heaviest)
         self.words = [word for word in self.words if word.most >= _LIGHT * heaviest]
@@ -231,25 +222,19 @@ class _Bounded:
 
     # -- levels -----------------------------------------------------------------------------------
 
-    def _first_look(self, limit: int) -> list[Row] | None:
-        """Return few matches, the `limit` best of which tell what is to be beaten; None if there are too few.
+    def _first_look(self, limit: int) -> tuple[Expression, list[Row]] | None:
+        """Return what was looked for, and few matches, whose `limit` best tell what is to be beaten; None: too few.
 
         Notes in which all words stand out tell most; where these are too few, those with any of them.
         """
-        level = self._level_with(limit, math.prod)
-        if level >= 0:
-            self._set_levels(level)
-            rows = self._scored(all_of(any_of(self._marks(word)) for word in self.words), twice=())
-            if len(rows) >= limit:
-                self._is_union = len(self.words) == 1 and not self.rare
-                return rows
-        level = self._level_with(limit, sum)
-        if level >= 0:
-            self._set_levels(level)
-            rows = self._scored(self._looked_for())
-            if len(rows) >= limit:
-                self._is_union = True
-                return rows
+        for joined, looked_for in ((math.prod, self._standing_out), (sum, self._looked_for)):
+            level = self._level_with(limit, joined)
+            if level >= 0:
+                self._set_levels(level)
+                some = looked_for()
+                rows = self._scored(some)
+                if len(rows) >= limit:
+                    return some, rows
         return None
 
     def _level_with(self, limit: int, joined: Callable[[list[float]], float]) -> int:
@@ -297,24 +282,24 @@ class _Bounded:
     def _marks(self, word: _Word) -> list[Expression]:
         return [Phrase((mark + word.token,)) for mark in MARKS[word.level :]]
 
+    def _standing_out(self) -> Expression:
+        """Return the expression of notes in which every word stands out at its level."""
+        return all_of(any_of(self._marks(word)) for word in self.words)
+
     def _looked_for(self) -> Expression:
         """Return what is looked for at the present levels."""
         return any_of([*self.rare, *(mark for word in self.words for mark in self._marks(word))])
 
-    def _scored(self, some: Expression, twice: Sequence[Phrase] | None = None) -> list[Row]:
+    def _scored(self, some: Expression) -> list[Row]:
         """Return all matches with `some` of what is looked for, best first.
 
-        Marks weigh nothing, but a rare phrase (those of `twice`, else all) stands in both halves and
-        is counted twice: what it adds is taken off again.
+        Marks weigh nothing, but a rare phrase among them stands in both halves and is counted twice:
+        what it adds is taken off again.
         """
         rows = self.engine.ranked(self.connection, all_of([some, self.expression]), self.where)
-        if self.rare if twice is None else twice:
+        if not set(self.rare).isdisjoint(phrases_of(some)):
             doubled = dict(self.engine.ranked(self.connection, some, self.where))
             rows = [(rowid, value - doubled.get(rowid, 0.0)) for rowid, value in rows]
         rows = _rounded(rows)
         rows.sort(key=lambda row: -row[1])
         return rows
-
-
-def _idf(statistics: Statistics, having: int) -> float:
-    return max(LEAST_IDF, math.log((statistics.rows - having + 0.5) / (having + 0.5)))

@@ -31,8 +31,8 @@ class EarlyTerms:
         self._key_of = key_of
         self.ids: dict[tuple[str, str], int] = {}
         """(vault, raw path) to row id."""
-        self._keys: dict[int, str] = {}
-        self._refs: dict[int, int] = {}
+        self._written: dict[int, tuple[str, int]] = {}
+        """Key and prepared note of the terms that are there and not settled yet, by row id."""
 
     def take(self, read: Sequence[FileFacts]) -> None:
         """Write the terms of notes that were read; call it in the order of the scan, inside the transaction."""
@@ -43,24 +43,21 @@ class EarlyTerms:
                 key = self._key_of(facts)
                 columns = full_text_columns(self._prepared(facts.ref).streams, key)
                 self._engine.add(self._connection, row_id, columns)
-                self._keys[row_id] = key
-                self._refs[row_id] = facts.ref
+                self._written[row_id] = key, facts.ref
 
     def settle(self, row_id: int, key: str) -> bool:
         """Tell whether a note's terms are there under its key; those under another key are removed."""
-        if self._keys.get(row_id) == key:
-            del self._keys[row_id]
-            return True
-        self._remove(row_id)
+        written = self._written.pop(row_id, None)
+        if written is None or written[0] == key:
+            return written is not None
+        self._remove(row_id, *written)
         return False
 
     def end(self) -> None:
         """Remove the terms of notes that did not come to be."""
-        for row_id in list(self._keys):
-            self._remove(row_id)
+        for row_id, written in self._written.items():
+            self._remove(row_id, *written)
 
-    def _remove(self, row_id: int) -> None:
-        key = self._keys.pop(row_id, None)
-        if key is not None:
-            columns = full_text_columns(self._prepared(self._refs[row_id]).streams, key)
-            self._engine.remove(self._connection, row_id, columns)
+    def _remove(self, row_id: int, key: str, ref: int) -> None:
+        columns = full_text_columns(self._prepared(ref).streams, key)
+        self._engine.remove(self._connection, row_id, columns)

@@ -8,12 +8,11 @@ than with FTS5 (docs/performance.md has the ratio).
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Sequence
 
 from vaultmem.index.expression import Expression, phrases_of, written
-from vaultmem.index.search import COLUMNS, K1, LEAST_IDF, WEIGHTS, B, Filter, Row, Statistics, match_sql
+from vaultmem.index.search import COLUMNS, K1, WEIGHTS, B, Filter, Row, Statistics, inverse_frequency, match_sql
 from vaultmem.text.tokens import Phrase
 
 _NAMES = ", ".join(COLUMNS)
@@ -71,13 +70,9 @@ class Fts4Engine:
         if not found:
             return []
         statistics = self.statistics(connection)
-        idfs = [self._idf(connection, phrase, statistics.rows) for phrase in phrases_of(expression)]
+        having = (self.count(connection, phrase, Filter()) for phrase in phrases_of(expression))
+        idfs = [inverse_frequency(statistics.rows, number) for number in having]
         return score(found, idfs, statistics.mean_tokens)
-
-    def _idf(self, connection: sqlite3.Connection, phrase: Phrase, rows: int) -> float:
-        having = self.count(connection, phrase, Filter())
-        idf = math.log((rows - having + 0.5) / (having + 0.5))
-        return idf if idf > 0 else LEAST_IDF
 
     def count(self, connection: sqlite3.Connection, expression: Expression, where: Filter) -> int:
         """Return how many rows match."""

@@ -8,17 +8,19 @@ significant digits, so that the order of additions never decides.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from vaultmem.index.expression import Expression
+from vaultmem.text.prominence import LENGTH_SHARE
 
 COLUMNS = ("title", "aliases", "key", "tags", "headings", "body", "prominent")
 WEIGHTS = (8.0, 8.0, 2.0, 6.0, 3.0, 1.0, 0.0)
 """Column weights of BM25, tuned on planted facts (bench/); the marks of prominent terms score nothing."""
-K1, B = 1.2, 0.75
+K1, B = 1.2, LENGTH_SHARE
 """BM25's constants, those of FTS5 (sqlite.org/fts5.html, "The bm25() function")."""
 LEAST_IDF = 1e-6
 Row = tuple[int, float]
@@ -77,6 +79,12 @@ class SearchEngine(Protocol):
     def summary(self, connection: sqlite3.Connection) -> list[tuple[object, ...]]: ...
 
     def optimize(self, connection: sqlite3.Connection) -> None: ...
+
+
+def inverse_frequency(rows: int, having: int) -> float:
+    """Return BM25's IDF of a phrase that `having` of `rows` notes have, never 0 or less (as FTS5's `bm25()`)."""
+    idf = math.log((rows - having + 0.5) / (having + 0.5))
+    return idf if idf > 0 else LEAST_IDF
 
 
 def rounded(score: float) -> float:

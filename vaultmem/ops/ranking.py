@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from vaultmem.clock import now
-from vaultmem.index.best import best, count_matches
+from vaultmem.index.best import best
 from vaultmem.index.expression import of_clauses
+from vaultmem.index.queries import chunked
 from vaultmem.index.search import Filter, rounded
 from vaultmem.model import SCOPES
 from vaultmem.ops.session import Session
@@ -97,10 +98,11 @@ def _tiers(session: Session, query: Query) -> Iterator[_Tier]:
     if query.inflected != query.exact:
         yield _Tier(query.inflected, 1)
     if len(query.inflected) > 1:
+        counts = session.database.counts()
         present = tuple(
             clause
             for clause in query.inflected[:MAX_PARTIAL_TERMS]
-            if count_matches(session.database.engine, session.connection(), (clause,), Filter())
+            if any(counts.of(session.database.engine, session.connection(), phrase) for phrase in clause)
         )
         if 0 < len(present) < len(query.inflected):
             yield _Tier(present, 2, partial=True)
@@ -194,9 +196,7 @@ _FACTS = (
 def describe(connection: sqlite3.Connection, candidates: Collection[Candidate]) -> None:
     """Fill in what ordering needs of candidates that were not described yet."""
     missing = {one.id: one for one in candidates if not one.key}
-    ids = list(missing)
-    for start in range(0, len(ids), 400):
-        batch = ids[start : start + 400]
+    for batch in chunked(missing):
         for row in connection.execute(f"{_FACTS}({','.join('?' * len(batch))})", batch):
             one = missing[row[0]]
             one.binding, one.key, one.place = (row[1], row[2]), row[3], (row[4], row[5])

@@ -13,8 +13,9 @@ import os
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from vaultmem.clock import now
 from vaultmem.config import Config
@@ -36,6 +37,9 @@ from vaultmem.sync.progress import Work
 from vaultmem.sync.scan import VaultScan, scan_paths, scan_vault
 from vaultmem.text.tokens import STREAM_VERSION
 from vaultmem.times import iso
+
+if TYPE_CHECKING:
+    from vaultmem.sync.facts import PreparedStore
 
 LOCK_WAIT_S = 30.0
 
@@ -250,7 +254,6 @@ class Reconciler:
         # the parser is imported only when there is something to parse: start-up of commands counts
         from vaultmem.index.apply import Applier
         from vaultmem.sync.facts import PreparedStore
-        from vaultmem.sync.readers import read_files
 
         total = sum(len(scan.changed) for scan in scans)
         store = PreparedStore(total)
@@ -259,20 +262,8 @@ class Reconciler:
         applier = Applier(connection, self.database.engine, store.get, judgements.rejected)
         try:
             early = None if dry_run else applier.begin_load(total, rules.likely_key)
-            facts: list[FileFacts] = []
-            done = 0
-
-            def parsed_one(count: int) -> None:
-                nonlocal done
-                done += count
-                work.report("reading", done, total)
-
-            for vault, scan in zip(self.config.sources, scans, strict=True):
-                if scan.changed:
-                    ready = early.take if early is not None else lambda part: None
-                    facts += read_files(vault, scan.changed, store, parsed_one, ready)
             plan = plan_changes(
-                facts,
+                self._read(scans, store, work, early.take if early is not None else lambda part: None),
                 gone,
                 IndexView(connection),
                 self.state,
@@ -297,6 +288,29 @@ class Reconciler:
         finally:
             applier.abort()
             store.close()
+
+    def _read(
+        self,
+        scans: Sequence[VaultScan],
+        store: PreparedStore,
+        work: Work,
+        ready: Callable[[Sequence[FileFacts]], None],
+    ) -> list[FileFacts]:
+        from vaultmem.sync.readers import read_files
+
+        total = sum(len(scan.changed) for scan in scans)
+        done = 0
+
+        def parsed_one(count: int) -> None:
+            nonlocal done
+            done += count
+            work.report("reading", done, total)
+
+        facts: list[FileFacts] = []
+        for vault, scan in zip(self.config.sources, scans, strict=True):
+            if scan.changed:
+                facts += read_files(vault, scan.changed, store, parsed_one, ready)
+        return facts
 
     def _write_findings_only(
         self, scans: Sequence[VaultScan], meta: dict[str, str], only: Mapping[str, Collection[str]] | None

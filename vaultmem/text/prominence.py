@@ -10,10 +10,11 @@ MaxScore, Turtle & Flood 1995, and of impact tiers in an inverted index, with po
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
+
+from vaultmem.text.tokens import stream_tokens
 
 LEVELS = tuple(2.5 * 1.3**step for step in range(12))
 """Values of x from which a term gets the mark of that position."""
@@ -22,18 +23,17 @@ MARKS = "\u2016\u2017\u2020\u2021\u2022\u2023\u2030\u2031\u2032\u2033\u2034\u203
 TYPICAL_TOKENS = 300
 LENGTH_SHARE = 0.75
 """BM25's b: how much of the length counts (Robertson & Zaragoza 2009; SQLite's FTS5 uses the same)."""
-_WORD = re.compile(r"[a-z0-9\u0080-\U0010ffff]+")
 
 
 def prominent_terms(streams: Sequence[str], weights: Sequence[float]) -> str:
     """Return the marked terms of a note as a token stream; `streams` and the weights of their columns pair up."""
     body = max(range(len(streams)), key=lambda position: len(streams[position]))
-    counts = Counter(_tokens(streams[body]))
+    counts = Counter(stream_tokens(streams[body]))
     length = counts.total()
     raised: dict[str, float] = {}
     for position, stream in enumerate(streams):
         if position != body and stream:
-            for token in _tokens(stream):
+            for token in stream_tokens(stream):
                 raised[token] = raised.get(token, 0.0) + weights[position]
                 length += 1
     norm = (1 - LENGTH_SHARE) + LENGTH_SHARE * length / TYPICAL_TOKENS
@@ -52,8 +52,4 @@ _MARK_OF = MARKS[:1] + MARKS  # at the edge of a level floating point may fall j
 
 def always_prominent(text: str) -> str:
     """Return the tokens of a text behind the highest mark: what is not known when the rest is weighed."""
-    return " ".join(MARKS[-1] + token for token in dict.fromkeys(_tokens(text)))
-
-
-def _tokens(stream: str) -> list[str]:
-    return _WORD.findall(stream.lower() if stream.isascii() else stream)
+    return " ".join(MARKS[-1] + token for token in dict.fromkeys(stream_tokens(text)))

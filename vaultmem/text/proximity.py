@@ -1,7 +1,7 @@
 """How near to each other the words of a query stand in a text: a gentle factor on BM25.
 
 BM25 alone lets a short note with the words far apart outrank a long one that is about them
-together; measured on the planted two-word facts (bench/recall.py) the factor mends that.
+together; measured on the planted two-word facts (bench/queries.py) the factor mends that.
 """
 
 from __future__ import annotations

@@ -141,6 +141,11 @@ def _camel_parts(text: str) -> list[str]:
     return parts
 
 
+def stream_tokens(stream: str) -> list[str]:
+    """Return the tokens of a document's stream, as the engines split it."""
+    return _WORD.findall(stream.lower() if stream.isascii() else stream)
+
+
 def query_tokens(text: str) -> list[str]:
     """Return the tokens of a piece of query text, as the stream of a document would hold them."""
     tokens: list[str] = []
