@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import REPOSITORY
-from vaultmem.notes.markdown import read_markdown
+from vaultmem.notes.markdown import Outline, read_markdown
 from vaultmem.notes.parse import parse_canvas, parse_note
-from vaultmem.notes.prefilter import blank_inert
+from vaultmem.notes.plain import Taken, take_plain
 from vaultmem.notes.resolve import resolve_path
 from vaultmem.sync.exclude import PathFilter
 
@@ -37,19 +38,89 @@ def test_any_mutation_of_a_real_note_is_a_note(data: bytes, changes: list[tuple[
     parse_note(data, "n.md")
 
 
+def read_by_the_parser_alone(body: str) -> Outline:
+    with mock.patch("vaultmem.notes.markdown.take_plain", lambda text: Taken(text, [])):
+        return read_markdown(body)
+
+
 @settings(max_examples=800)
 @given(MARKUP, MARKUP, MARKUP)
-def test_the_prefilter_changes_nothing(one: str, two: str, three: str) -> None:
+def test_taking_out_what_is_plain_changes_nothing(one: str, two: str, three: str) -> None:
     filler = (
         "Plain words that hold nothing at all, one after the other, until there are enough of them to be skipped.\n"
     )
     body = f"{filler}\n{one}\n\n{filler}{filler}\n{two}\n\n- {filler}\n  {three}\n\n{filler}"
-    from unittest import mock
+    assert read_markdown(body) == read_by_the_parser_alone(body)
+    assert take_plain(body).rest.count("\n") in (0, body.count("\n"))
 
-    with mock.patch("vaultmem.notes.markdown.blank_inert", lambda text: text):
-        plain = read_markdown(body)
-    assert read_markdown(body) == plain
-    assert blank_inert(body).count("\n") == body.count("\n")
+
+INDENTS = ["", "", "", "", " ", "  ", "   ", "    ", "\t", "      ", "\t\t"]
+MARKS = ["", "", "", "- ", "* ", "+ ", "1. ", "2) ", "- [ ] ", "> ", "# ", "## ", "-", "- - ", "-\t", "-     ", "> - "]
+TEXTS = [
+    *(
+        "words",
+        "[[a]] and #tag",
+        "see [b](c.md) `x`",
+        "#tag",
+        "**[[d]]** x",
+        "*e* #f",
+        "[[g",
+        "h]] i",
+        "`j",
+        "k` [[l]]",
+    ),
+    *(
+        "x ^id",
+        "^id2",
+        "$m",
+        "n$ [[o]]",
+        "![[p]]",
+        "[q",
+        "r](s.md)",
+        "[t]: u.md",
+        "[^1]: #foot",
+        "a <b> #c",
+        "# d",
+        "2. e",
+    ),
+    *(
+        "<!-- f",
+        "g --> #h",
+        "<div>",
+        "</div>",
+        "<script>",
+        "```",
+        "```py",
+        "~~~",
+        "````",
+        "```a`b",
+        "$$",
+        "$$i$$",
+        "---",
+    ),
+    *(
+        "===",
+        "- - -",
+        "| a | b |",
+        "|---|---|",
+        "| [[j\\|k]] | #l |",
+        "a | b",
+        "--- | ---",
+        "\\[[m]]",
+        "n \\#o",
+        "2024-01 #p",
+    ),
+    *("==q== #r", "~~s~~", "_t_ #u_", "v  ", "http://w#x #y", "#", "##", "## z #", "#a#b", "- ", "\u00a0#c", "\x0c#d"),
+]
+LINES = st.tuples(st.sampled_from(INDENTS), st.sampled_from(MARKS), st.sampled_from(TEXTS)).map("".join)
+BREAKS = st.sampled_from(["\n", "\n", "\n", "\n\n", "\n\n", "\n \t\n"])
+
+
+@settings(max_examples=3_000)
+@given(st.lists(st.tuples(LINES, BREAKS), max_size=14))
+def test_blocks_in_any_order_are_read_as_the_parser_alone_reads_them(lines: list[tuple[str, str]]) -> None:
+    body = "".join(line + end for line, end in lines)
+    assert read_markdown(body) == read_by_the_parser_alone(body)
 
 
 @given(st.binary(max_size=300))

@@ -1,6 +1,7 @@
-"""markdown-it-py inline rules for what Obsidian reads inside a line: links, embeds, tags.
+"""What Obsidian reads inside a paragraph or heading: links, embeds, tags.
 
-One rule a syntax, in the parser's own ruler; the rules push marker tokens and never render.
+One rule a syntax, asked where its first sign stands; what no rule takes is text. markdown-it-py has
+no part in it but for destinations and titles: nothing is rendered, so its tokens would be made for nothing.
 Each rule is linear in its text: a search that found nothing is not made again (`_Scan`).
 Sources: conformance/README.md; Obsidian's help pages "Internal links", "Tags" and
 "Basic formatting syntax"; CommonMark 0.31 for links, code spans and HTML.
@@ -9,15 +10,12 @@ Sources: conformance/README.md; Obsidian's help pages "Internal links", "Tags" a
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
-from markdown_it import MarkdownIt
 from markdown_it.helpers import parseLinkDestination, parseLinkTitle
-from markdown_it.rules_inline import StateInline
 
-LINK, TAG, SKIP = "vm_link", "vm_tag", "vm_skip"
-
-_SPECIAL = re.compile(r"\\|`|!?\[|#|<|\$|://")
+_SPECIAL = re.compile(r"[\\`!\[#<$:]")
 _ESCAPABLE = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _TAG_TEXT = re.compile(r"#([^\u2000-\u206F\u2E00-\u2E7F'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\s]+)")
 """The characters of a tag, as published in blacksmithgu/obsidian-dataview (pull request 1608)."""
@@ -140,160 +138,173 @@ def _skip_blanks(text: str, pos: int) -> int:
     return pos
 
 
-def _push(state: StateInline, kind: str, start: int, end: int, **meta: Any) -> None:
-    token = state.push(kind, "", 0)
-    token.meta = {"start": start, **meta}
-    state.pos = end
+class Wikilink(NamedTuple):
+    """A wikilink or embed: the offset of its first sign and the text between the brackets."""
+
+    start: int
+    embed: bool
+    inner: str
 
 
-def _scan_of(state: StateInline) -> _Scan:
-    scan: _Scan = state.env["scan"]
-    return scan
+class MarkdownLink(NamedTuple):
+    """A Markdown link or image, as written (`raw`) and in parts."""
+
+    start: int
+    embed: bool
+    raw: str
+    destination: str
+    label: str
 
 
-def _text(state: StateInline, silent: bool) -> bool:
-    match = _SPECIAL.search(state.src, state.pos, state.posMax)
-    end = match.start() if match else state.posMax
-    if end == state.pos:
-        return False
-    state.pending += state.src[state.pos : end]
-    state.pos = end
-    return True
+class Tag(NamedTuple):
+    """A tag, without its `#`."""
+
+    start: int
+    name: str
 
 
-def _escape(state: StateInline, silent: bool) -> bool:
-    start = state.pos
-    if state.src[start] != "\\" or start + 1 >= state.posMax or state.src[start + 1] not in _ESCAPABLE:
-        return False
-    _push(state, SKIP, start, start + 2)
-    return True
+Found = Wikilink | MarkdownLink | Tag
 
 
-def _code_span(state: StateInline, silent: bool) -> bool:
-    start = state.pos
-    if state.src[start] != "`":
-        return False
-    if "runs" not in state.env:
-        state.env["runs"] = _closing_runs(state.src)
-    end = state.env["runs"].get(start, -1)
-    if 0 <= end <= state.posMax:
-        _push(state, SKIP, start, end)
+class _Reading:
+    """Where the reading of one text is: `pos` up to `end`, and from `mark` on plain text since the last find."""
+
+    __slots__ = ("end", "found", "mark", "no_math_after", "pos", "runs", "scan", "src")
+
+    def __init__(self, text: str) -> None:
+        self.src = text
+        self.pos = self.mark = 0
+        self.end = len(text)
+        self.found: list[Found] = []
+        self.scan = _Scan(text)
+        self.runs: dict[int, int] | None = None
+        self.no_math_after = len(text)
+
+    def take(self, end: int, found: Found | None = None) -> bool:
+        """Go on at `end`, with what was found before it, if anything that is kept."""
+        self.pos = self.mark = end
+        if found is not None:
+            self.found.append(found)
         return True
-    while state.pos < state.posMax and state.src[state.pos] == "`":
-        state.pending += "`"
-        state.pos += 1
+
+
+def read_inline(text: str) -> list[Found]:
+    """Return the links and tags of an inline text, in order (a link before the tags in its label)."""
+    reading = _Reading(text)
+    _read(reading)
+    return reading.found
+
+
+def _read(reading: _Reading) -> None:
+    src, end = reading.src, reading.end
+    while (match := _SPECIAL.search(src, reading.pos, end)) is not None:
+        reading.pos = match.start()
+        for rule in _RULES[match.group()]:
+            if rule(reading):
+                break
+        else:
+            reading.pos += 1
+
+
+def _escape(reading: _Reading) -> bool:
+    start = reading.pos
+    if start + 1 >= reading.end or reading.src[start + 1] not in _ESCAPABLE:
+        return False
+    return reading.take(start + 2)
+
+
+def _code_span(reading: _Reading) -> bool:
+    start = reading.pos
+    if reading.runs is None:
+        reading.runs = _closing_runs(reading.src)
+    end = reading.runs.get(start, -1)
+    if 0 <= end <= reading.end:
+        return reading.take(end)
+    while reading.pos < reading.end and reading.src[reading.pos] == "`":
+        reading.pos += 1
     return True
 
 
-def _wikilink(state: StateInline, silent: bool) -> bool:
-    start = state.pos
-    embed = state.src[start] == "!"
+def _wikilink(reading: _Reading) -> bool:
+    start, src = reading.pos, reading.src
+    embed = src[start] == "!"
     opener = start + embed
-    if not state.src.startswith("[[", opener):
+    if not src.startswith("[[", opener):
         return False
-    close = _scan_of(state).wikilink(opener)
-    if close < 0 or close + 2 > state.posMax:
+    close = reading.scan.wikilink(opener)
+    if close < 0 or close + 2 > reading.end:
         return False
-    _push(state, LINK, start, close + 2, form="wikilink", embed=embed, inner=state.src[opener + 2 : close])
-    return True
+    return reading.take(close + 2, Wikilink(start, embed, src[opener + 2 : close]))
 
 
-def _markdown_link(state: StateInline, silent: bool) -> bool:
-    start = state.pos
-    embed = state.src[start] == "!"
+def _markdown_link(reading: _Reading) -> bool:
+    start, src = reading.pos, reading.src
+    embed = src[start] == "!"
     opener = start + embed
-    if not state.src.startswith("[", opener):
+    if not src.startswith("[", opener):
         return False
-    found = _scan_of(state).link_at(opener)
-    if found is None or found[2] > state.posMax:
+    found = reading.scan.link_at(opener)
+    if found is None or found[2] > reading.end:
         return False
     label_end, destination, end = found
-    label = state.src[opener + 1 : label_end]
-    _push(
-        state,
-        LINK,
-        start,
-        end,
-        form="markdown",
-        embed=embed,
-        destination=destination,
-        label=label,
-        raw=state.src[start:end],
-    )
+    label = src[opener + 1 : label_end]
+    reading.found.append(MarkdownLink(start, embed, src[start:end], destination, label))
     if not embed and "#" in label:  # tags in the label count (Obsidian 1.13.7 readings)
-        limit = state.posMax
-        state.pos, state.posMax = opener + 1, label_end
-        state.md.inline.tokenize(state)
-        if state.pending:
-            state.pushPending()
-        state.pos, state.posMax = end, limit
-    return True
+        limit, reading.end = reading.end, label_end
+        reading.pos = reading.mark = opener + 1
+        _read(reading)
+        reading.end = limit
+    return reading.take(end)
 
 
-def _tag(state: StateInline, silent: bool) -> bool:
-    start = state.pos
-    if state.src[start] != "#":
-        return False
-    before = state.pending[-1:]
+def _tag(reading: _Reading) -> bool:
+    start, src = reading.pos, reading.src
+    before = src[max(reading.mark, start - 2) : start]
+    last = before[-1:]
     # blank, start of the text or of a token, or an emphasis mark (a token of its own in the app)
-    if before and not (before.isspace() or before in "*_" or state.pending[-2:] in ("==", "~~", "%%")):
+    if last and not (last.isspace() or last in "*_" or before in ("==", "~~", "%%")):
         return False
-    match = _TAG_TEXT.match(state.src, start, state.posMax)
+    match = _TAG_TEXT.match(src, start, reading.end)
     if match is None:
         return False
     name = match.group(1)
-    if before == "_":
+    if last == "_":
         name = name.rstrip("_")
     name = name.rstrip("/")
     if not name or name.isdecimal():
         return False
-    _push(state, TAG, start, match.end(), name=name)
-    return True
+    return reading.take(match.end(), Tag(start, name))
 
 
-def _angle(state: StateInline, silent: bool) -> bool:
-    start, src = state.pos, state.src
-    if src[start] != "<":
-        return False
+def _angle(reading: _Reading) -> bool:
+    start, src = reading.pos, reading.src
     for opening, closing in (("<!--", "-->"), ("<?", "?>"), ("<![CDATA[", "]]>")):
         if src.startswith(opening, start):
-            close = _scan_of(state).next(closing, start + len(opening))
-            if close < 0 or close + len(closing) > state.posMax:
+            close = reading.scan.next(closing, start + len(opening))
+            if close < 0 or close + len(closing) > reading.end:
                 return False
-            _push(state, SKIP, start, close + len(closing))
-            return True
-    match = _AUTOLINK.match(src, start, state.posMax) or _HTML_TAG.match(src, start, state.posMax)
-    if match is None:
-        return False
-    _push(state, SKIP, start, match.end())
-    return True
+            return reading.take(close + len(closing))
+    match = _AUTOLINK.match(src, start, reading.end) or _HTML_TAG.match(src, start, reading.end)
+    return match is not None and reading.take(match.end())
 
 
-def _math(state: StateInline, silent: bool) -> bool:
-    start, src = state.pos, state.src
-    if src[start] != "$":
-        return False
-    scan = _scan_of(state)
+def _math(reading: _Reading) -> bool:
+    start, src = reading.pos, reading.src
     if src.startswith("$$", start):
-        close = scan.next("$$", start + 2)
-        if close >= 0 and close + 2 <= state.posMax:
-            _push(state, SKIP, start, close + 2)
-            return True
-        state.pending += "$$"
-        state.pos += 2
+        close = reading.scan.next("$$", start + 2)
+        if close >= 0 and close + 2 <= reading.end:
+            return reading.take(close + 2)
+        reading.pos += 2
         return True
-    end = -1 if src[start + 1 : start + 2].isspace() else _math_end(scan, start, state)
-    if end < 0 or end > state.posMax:
-        return False
-    _push(state, SKIP, start, end)
-    return True
+    end = -1 if src[start + 1 : start + 2].isspace() else _math_end(reading, start)
+    return 0 <= end <= reading.end and reading.take(end)
 
 
-def _math_end(scan: _Scan, start: int, state: StateInline) -> int:
+def _math_end(reading: _Reading, start: int) -> int:
     """Return the end of inline math: its last `$` follows no blank and stands before no digit."""
-    if state.env.get("no_math_after", len(scan.text)) <= start:
+    if reading.no_math_after <= start:
         return -1
-    text, pos = scan.text, start + 1
+    text, pos = reading.src, start + 1
     while (close := text.find("$", pos)) >= 0:
         if (
             close > start + 1
@@ -303,45 +314,25 @@ def _math_end(scan: _Scan, start: int, state: StateInline) -> int:
         ):
             return close + 1
         pos = close + 1
-    state.env["no_math_after"] = start
+    reading.no_math_after = start
     return -1
 
 
-def _bare_url(state: StateInline, silent: bool) -> bool:
-    start = state.pos
-    if not state.src.startswith("://", start) or not _URL_SCHEME.search(state.pending[-12:]):
+def _bare_url(reading: _Reading) -> bool:
+    start, src = reading.pos, reading.src
+    if not src.startswith("://", start) or not _URL_SCHEME.search(src[max(reading.mark, start - 12) : start]):
         return False
-    match = _URL_REST.match(state.src, start + 3, state.posMax)
-    _push(state, SKIP, start, match.end() if match else start + 3)
-    return True
+    match = _URL_REST.match(src, start + 3, reading.end)
+    return reading.take(match.end() if match else start + 3)
 
 
-RULES = (
-    ("text", _text),
-    ("escape", _escape),
-    ("backticks", _code_span),
-    ("vm_wikilink", _wikilink),
-    ("vm_markdown_link", _markdown_link),
-    ("vm_tag", _tag),
-    ("vm_angle", _angle),
-    ("vm_math", _math),
-    ("vm_url", _bare_url),
-)
-
-
-def install(md: MarkdownIt) -> None:
-    """Replace the parser's inline rules by ours, in this order."""
-    ruler = md.inline.ruler
-    ruler.disable([rule.name for rule in ruler.__rules__], True)
-    for name, rule in RULES:
-        if any(existing.name == name for existing in ruler.__rules__):
-            ruler.at(name, rule)
-        else:
-            ruler.push(name, rule)
-    ruler.enableOnly([name for name, _ in RULES])
-    md.inline.ruler2.enableOnly([])  # emphasis pairs: nothing that we read depends on them
-
-
-def new_environment(text: str) -> dict[str, Any]:
-    """Return the environment that one inline text is parsed with."""
-    return {"scan": _Scan(text)}
+_RULES: dict[str, tuple[Callable[[_Reading], bool], ...]] = {
+    "\\": (_escape,),
+    "`": (_code_span,),
+    "!": (_wikilink, _markdown_link),
+    "[": (_wikilink, _markdown_link),
+    "#": (_tag,),
+    "<": (_angle,),
+    "$": (_math,),
+    ":": (_bare_url,),
+}

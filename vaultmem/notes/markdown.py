@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import (
@@ -29,8 +28,8 @@ from markdown_it.rules_block import (
 from markdown_it.token import Token
 
 from vaultmem.model import Heading, Link
-from vaultmem.notes import inline
-from vaultmem.notes.prefilter import blank_inert
+from vaultmem.notes.inline import MarkdownLink, Tag, Wikilink, read_inline
+from vaultmem.notes.plain import Piece, take_plain
 from vaultmem.notes.wikilinks import markdown_link, wikilink
 
 MAX_NESTING = 100
@@ -61,7 +60,7 @@ def _block_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return False
     line = start + 1
     while line < end:
-        if state.sCount[line] < state.blkIndent:
+        if state.sCount[line] < state.blkIndent and not state.isEmpty(line):
             return False
         if "$$" in state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]:
             break
@@ -174,7 +173,6 @@ def _parser() -> MarkdownIt:
         {"alt": ["paragraph", "reference", "blockquote", "list"]},
     )
     md.block.ruler.before("table", "vm_block", _block)
-    inline.install(md)
     return md
 
 
@@ -183,26 +181,41 @@ def read_markdown(body: str, first_line: int = 1) -> Outline:
 
     Raises nothing for any text; time is linear in the text.
     """
-    md = _parser()
-    tokens: list[Token] = []
-    md.block.parse(blank_inert(body), md, {}, tokens)
+    if "<<<<<<< " in body and ">>>>>>> " in body:  # where code is must be known
+        pieces, tokens = [], _tokens(body)
+    else:
+        taken = take_plain(body)
+        pieces, tokens = taken.pieces, _tokens(taken.rest) if taken.rest else []
+    if tokens:
+        pieces = sorted([*pieces, *_pieces(tokens)], key=lambda piece: piece.line)
     headings: list[Heading] = []
     links: list[Link] = []
     tags: list[str] = []
     blocks: list[str] = []
-    for position, token in enumerate(tokens):
-        if token.type != "inline":
-            continue
-        text = token.content
-        line = (token.map[0] if token.map else 0) + first_line
-        opener = tokens[position - 1] if position else token
-        if opener.type == "heading_open" and opener.level == 0:
-            headings.append(Heading(int(opener.tag[1]), " ".join(text.split("\n")).strip(), line))
+    for line, level, text in pieces:
+        if level:
+            headings.append(Heading(level, " ".join(text.split("\n")).strip(), line + first_line))
         if "^" in text and (match := _BLOCK_ID.search(text)):
             blocks.append(match.group(1))
         if _MAY_HOLD.search(text):
-            _read_inline(md, text, line, links, tags)
+            _read_inline(text, line + first_line, links, tags)
     return Outline(tuple(headings), tuple(links), tuple(tags), tuple(blocks), _conflict_line(body, tokens, first_line))
+
+
+def _tokens(body: str) -> list[Token]:
+    tokens: list[Token] = []
+    md = _parser()
+    md.block.parse(body, md, {}, tokens)
+    return tokens
+
+
+def _pieces(tokens: list[Token]) -> Iterator[Piece]:
+    """Yield the inline texts of block tokens; only headings at the margin of the note are headings of it."""
+    for position, token in enumerate(tokens):
+        if token.type == "inline":
+            opener = tokens[position - 1] if position else token
+            is_heading = opener.type == "heading_open" and opener.level == 0
+            yield Piece(token.map[0] if token.map else 0, int(opener.tag[1]) if is_heading else 0, token.content)
 
 
 def read_inline_text(text: str) -> tuple[Link, ...]:
@@ -210,22 +223,20 @@ def read_inline_text(text: str) -> tuple[Link, ...]:
     return read_markdown(text.replace("\r\n", "\n")).links
 
 
-def _read_inline(md: MarkdownIt, text: str, line: int, links: list[Link], tags: list[str]) -> None:
-    children: list[Token] = []
-    md.inline.parse(text, md, inline.new_environment(text), children)
-    for token in children:
-        if token.type == inline.TAG:
-            tags.append(token.meta["name"])
-        elif token.type == inline.LINK:
-            link = _link(token.meta, line + text.count("\n", 0, token.meta["start"]))
-            if link is not None:
-                links.append(link)
+def _read_inline(text: str, line: int, links: list[Link], tags: list[str]) -> None:
+    for found in read_inline(text):
+        if isinstance(found, Tag):
+            tags.append(found.name)
+            continue
+        link = _link(found, line + text.count("\n", 0, found.start))
+        if link is not None:
+            links.append(link)
 
 
-def _link(meta: dict[str, Any], line: int) -> Link | None:
-    if meta["form"] == "wikilink":
-        return wikilink(meta["inner"], embed=meta["embed"], line=line)
-    return markdown_link(meta["raw"], meta["destination"], meta["label"], embed=meta["embed"], line=line)
+def _link(found: Wikilink | MarkdownLink, line: int) -> Link | None:
+    if isinstance(found, Wikilink):
+        return wikilink(found.inner, embed=found.embed, line=line)
+    return markdown_link(found.raw, found.destination, found.label, embed=found.embed, line=line)
 
 
 def _conflict_line(body: str, tokens: list[Token], first_line: int) -> int:

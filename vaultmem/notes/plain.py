@@ -1,0 +1,199 @@
+"""Take out what needs no block parser: paragraphs, headings and lists that can mean one thing only.
+
+A body is cut at blank lines. A piece whose lines all start with plain words, list marks or `# `
+at the margin is what it looks like, wherever it stands: its text is handed on as it is. A piece
+without any sign of a link, tag, heading or block id is dropped. Each leaves a one-letter paragraph
+(the first of several will do), which keeps the meaning of what is left, and line numbers stay.
+Whatever is not certain stays for the parser; `tests/properties/test_fuzz.py` holds the two
+readings against each other. Rules: CommonMark 0.31, sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+_GAP = re.compile(r"\n[ \t]*(?:\n[ \t]*)*\n")
+_SIGNS = ("[[", "](", "#", "^", "<", "$$", "```", "~~~", "-->", "?>", "]]>")
+_UNDERLINE = re.compile(r"^ {0,3}(?:=+|-+)[ \t]*$", re.MULTILINE)
+_LIST = re.compile(r"^[ \t>]*(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$)", re.MULTILINE)
+
+_SPANS = re.compile(r"^ {0,3}(?:```|~~~|\$\$|<)", re.MULTILINE)
+"""A line that may begin a block in which other lines mean nothing: fence, math, HTML (CommonMark 4.5, 4.6)."""
+_FENCE = re.compile(r"(`{3,}(?=[^`\n]*$)|~{3,}).*\n?", re.MULTILINE)
+
+_MARK = r"(?:[-+*]|[0-9]{1,9}[.)])(?: {1,4}|\t)"
+_START = (
+    r"(?:[^\s#>*+\-=_|:~`$<0-9]|#[^#\s]|\*{1,2}[^\s*]|_{1,2}[^\s_]|`{1,2}[^`\s]|~~[^~\s]|==[^=\s]|\$[^$\s]|-[^\s\-:|]"
+    r"|[0-9]+(?![0-9.)]))"
+)
+"""How a line starts that can't begin or end any block but a paragraph."""
+_HEADING = r"#{1,6}[ \t]+[^#\s][^#\n]*"
+_PLAIN = re.compile(rf"(?:(?<![ \t]){_HEADING}(?:\n(?![ \t])|\Z)|(?:{_MARK})?{_START}[^\n]*(?:\n[ \t]*|\Z))+")
+"""Lines of such paragraphs, list items of one and headings; nothing indented after a heading, where it is code."""
+_HEADING_LINE = re.compile(rf"^{_HEADING}$", re.MULTILINE)
+_OVER_LINES = re.compile(r"[`<$^]|\]\(")
+"""Signs whose meaning depends on where a paragraph ends."""
+_NOT_FLAT = re.compile(r"^(?:[ \t]|[0-9]{1,9}[.)][ \t])", re.MULTILINE)
+_INDENTED_ITEM = re.compile(r"^[ \t]+(?:[-+*]|[0-9]{1,9}[.)])[ \t]", re.MULTILINE)
+_ORDERED = re.compile(r"^[ \t]*[0-9]{1,9}[.)][ \t]", re.MULTILINE)
+_STEP = re.compile(r"^(?:([ \t]*)[-+*][ \t]+|#{1,6}[ \t])", re.MULTILINE)
+_BULLET = re.compile(r"^[-+*][ \t]", re.MULTILINE)
+
+
+class Piece(NamedTuple):
+    """A stretch of inline text: its 0-based line in the body, and its level if it is a heading (else 0)."""
+
+    line: int
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """`rest` is what the block parser must read ("" for nothing), with as many lines as the body had."""
+
+    rest: str
+    pieces: list[Piece]
+
+
+def take_plain(body: str) -> Taken:
+    """Take the plain pieces out of a body (line ends `\\n`)."""
+    body, limit = _without_fences(body)
+    taken: list[Piece] = []
+    left: list[str] = []
+    line = start = 0
+    after_plain = True
+    kept = False
+    for gap_start, gap_end in _gaps(body):
+        chunk = body[start:gap_start]
+        indented = body[gap_end : gap_end + 1] in (" ", "\t")
+        if indented and (_LIST.search(chunk) or not (after_plain or chunk[:1] not in (" ", "\t"))):
+            reduced = chunk  # what follows may belong to a list
+        else:
+            reduced = _reduced(chunk, line if start < limit else -1, taken)
+        content = reduced.strip("\n")
+        kept = kept or content not in ("x", "")
+        if content == "x" and after_plain:  # one such paragraph has closed all lists
+            reduced = reduced.replace("x", "")
+        after_plain = content == "x" or (after_plain and not content)
+        left += [reduced, "\n" * body.count("\n", gap_start, gap_end)]
+        line += chunk.count("\n") + body.count("\n", gap_start, gap_end)
+        start = gap_end
+    return Taken("".join(left) if kept else "", taken)
+
+
+def _gaps(body: str) -> Iterator[tuple[int, int]]:
+    for gap in _GAP.finditer(body):
+        yield gap.span()
+    yield len(body), len(body)
+
+
+def _without_fences(body: str) -> tuple[str, int]:
+    """Return the body with fenced code at the margin blanked out, and the offset up to which all else is certain.
+
+    A fence at the margin is one wherever it stands, but in another fence, math or HTML.
+    """
+    spans = _SPANS.search(body)
+    if spans is None:
+        return body, len(body)
+    pieces: list[str] = []
+    start = length = 0
+    while spans is not None:
+        fence = _FENCE.match(body, spans.start())
+        if fence is None:
+            break
+        closing = _closing_fence(fence.group(1)[0], len(fence.group(1))).search(body, fence.end())
+        end = closing.end() if closing else len(body)
+        lines = body.count("\n", fence.start(), end)
+        blank = "\nx" + "\n" * (lines - 1) if lines > 1 else body[fence.start() : end]
+        pieces += [body[start : fence.start()], blank]
+        length += fence.start() - start + len(blank)
+        start = end
+        spans = _SPANS.search(body, end)
+    limit = length + (spans.start() if spans else len(body)) - start
+    return "".join([*pieces, body[start:]]), limit
+
+
+@lru_cache(maxsize=32)
+def _closing_fence(sign: str, length: int) -> re.Pattern[str]:
+    return re.compile(rf"^ {{0,3}}{sign}{{{length},}}[ \t]*$", re.MULTILINE)
+
+
+def _reduced(chunk: str, line: int, taken: list[Piece]) -> str:
+    """Return what the parser must see of a piece; what is plain goes to `taken`, unless `line` is -1."""
+    text = chunk.strip("\n")
+    lead = len(chunk) - len(chunk.lstrip("\n"))
+    if _has_sign(text):
+        pieces = _pieces(text, line + lead) if line >= 0 and _is_plain(text) else []
+        if not pieces:
+            return chunk
+        taken += pieces
+    elif text[:1] in (" ", "\t", ""):
+        return "\n" * chunk.count("\n")
+    return "\n" * lead + "x" + "\n" * (chunk.count("\n") - lead)
+
+
+def _has_sign(text: str) -> bool:
+    for sign in _SIGNS:
+        if sign in text:
+            return True
+    return ("--" in text or "=" in text or "\n-" in text or "\n " in text) and _UNDERLINE.search(text) is not None
+
+
+def _is_plain(text: str) -> bool:
+    if "]:" in text or _PLAIN.fullmatch(text) is None:
+        return False
+    return _INDENTED_ITEM.search(text) is None or _is_certain_list(text)
+
+
+def _is_certain_list(text: str) -> bool:
+    """Tell whether each item lies in the item above or beside one, not half-way (where parsers disagree)."""
+    if _ORDERED.search(text):
+        return False
+    offsets = [0]
+    for found in _STEP.finditer(text):
+        if found.group(1) is None:
+            offsets = [0]
+            continue
+        indent = len(found.group(1).expandtabs(4))
+        fell_out = False
+        while indent < offsets[-1]:
+            offsets.pop()
+            fell_out = True
+        if indent - offsets[-1] < 4:
+            offsets.append(len(found.group().expandtabs(4)))
+        elif fell_out:
+            return False
+    return True
+
+
+def _pieces(text: str, line: int) -> list[Piece]:
+    """Return the headings and stretches of a plain text; none where it is not certain which lines belong together."""
+    exact = _OVER_LINES.search(text) is not None
+    if exact and _NOT_FLAT.search(text):
+        return []
+    pieces: list[Piece] = []
+    end = 0
+    for found in _HEADING_LINE.finditer(text):
+        pieces += _paragraphs(text[end : found.start()], line + text.count("\n", 0, end), exact)
+        content = found.group().lstrip("#")
+        level = len(found.group()) - len(content)
+        pieces.append(Piece(line + text.count("\n", 0, found.start()), level, content.strip()))
+        end = found.end() + 1
+    pieces += _paragraphs(text[end:], line + text.count("\n", 0, end), exact)
+    return pieces
+
+
+def _paragraphs(text: str, line: int, exact: bool) -> list[Piece]:
+    if not text:
+        return []
+    starts = [found.start() for found in _BULLET.finditer(text)] if exact else []
+    bounds = [0, *(start for start in starts if start), len(text)]
+    return [
+        Piece(line + text.count("\n", 0, start), 0, text[start:end].strip(" \t\n"))
+        for start, end in zip(bounds, bounds[1:], strict=False)
+    ]
