@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from vaultmem.model import Binding
 
@@ -17,8 +17,7 @@ VAULT_ORIGIN = "vault"
 BODY, FRONTMATTER = "body", "frontmatter"
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """A relationship between two notes of one binding.
 
     `attested`: where it is written (`body`, `frontmatter`, `body+frontmatter`);
@@ -37,8 +36,7 @@ class Edge:
     authored_origin: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkEnd:
+class LinkEnd(NamedTuple):
     """What of a resolved link matters for edges: the target's key, and the `cao.links` row if any."""
 
     target_key: str

@@ -1,10 +1,13 @@
-"""Frozen values that the rooms hand to each other; no behaviour beyond small derived facts."""
+"""Frozen values that the rooms hand to each other; no behaviour beyond small derived facts.
+
+Values that come by the hundred thousand are named tuples, which are made and compared in C.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Severity = Literal["error", "warn", "info"]
 LinkState = Literal["resolved", "dangling", "ambiguous", "alias", "excluded", "attachment"]
@@ -19,8 +22,7 @@ LINK_TYPES = ("relates_to", "contradiction", "supersedes")
 EDGE_STATUSES = ("active", "proposal", "rejected", "superseded", "deleted")
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """Whose memory a folder is: a scope, and an id where the scope needs one."""
 
     scope: str
@@ -79,8 +81,7 @@ class Heading:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A link as written in a note.
 
     `link` is the target as Obsidian records it, `path` is `link` without `subpath`;
@@ -159,8 +160,7 @@ class ParsedNote:
         return self.frontmatter_tags + self.body_tags
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(NamedTuple):
     """Where a link leads: state, way (`path|name|alias|""`), target path and equal candidates."""
 
     state: LinkState

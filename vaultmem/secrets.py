@@ -31,22 +31,24 @@ class SecretMatch:
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """`spaced`: what it matches may hold blanks; other matches lie within one long word."""
+    """`spaced`: what it matches may hold blanks; `long`: part of any match is one long word."""
 
     name: str
     keywords: tuple[str, ...]
     expression: re.Pattern[str]
     spaced: bool
+    long: bool
 
 
 _MIN_TOKEN = 14
 _SPACED = frozenset(
     ("aws_secret_access_key", "pem_private_key", "twilio_key", "discord_token", "bearer_token", "secret_assignment")
 )
+_SHORT = frozenset(("pem_private_key", "secret_assignment"))
 
 
 def _pattern(name: str, keywords: str, expression: str) -> _Pattern:
-    return _Pattern(name, tuple(keywords.split("|")), re.compile(expression), name in _SPACED)
+    return _Pattern(name, tuple(keywords.split("|")), re.compile(expression), name in _SPACED, name not in _SHORT)
 
 
 _PATTERNS = (
@@ -96,6 +98,7 @@ _PATTERNS = (
         r"(?i)(?:password|passwd|secret|pwd)[\"'`*]*\s*[:=]\s*(?:([\"'`])([^\s\"'`]{6,})\1|([^\s\"'`,;|)]{6,}))",
     ),
 )
+_SHORT_PATTERNS = tuple(pattern for pattern in _PATTERNS if not pattern.long)
 _UUID = re.compile(r"^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$", re.IGNORECASE)
 
 
@@ -119,9 +122,13 @@ def find_secret(text: str) -> SecretMatch | None:
     """Return the first recognised secret of a text (name and line), or None."""
     shown = _visible(text)
     lower = shown.lower()
-    long_words = " ".join(word for word in lower.split() if len(word) >= _MIN_TOKEN)
-    for pattern in _PATTERNS:
-        if not pattern.spaced and not any(keyword in long_words for keyword in pattern.keywords):
+    long_words = " ".join([word for word in lower.split() if len(word) >= _MIN_TOKEN])
+    for pattern in _PATTERNS if long_words else _SHORT_PATTERNS:
+        where = lower if pattern.spaced else long_words
+        for keyword in pattern.keywords:
+            if keyword in where:
+                break
+        else:
             continue
         for start, end in _windows(lower, pattern.keywords, len(shown)):
             for match in pattern.expression.finditer(shown, start, end):

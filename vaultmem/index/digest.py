@@ -15,12 +15,12 @@ from typing import Any
 
 MODULUS = 1 << 256
 ZERO = bytes(32)
+_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=str)
 
 
 def row_hash(kind: str, values: Sequence[Any]) -> bytes:
     """Return the hash of one canonical row."""
-    text = json.dumps([kind, *values], ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).digest()
+    return hashlib.sha256(_ENCODER.encode([kind, *values]).encode()).digest()
 
 
 def stream_hash(columns: Iterable[str]) -> str:

@@ -7,10 +7,10 @@ that no view shows has state `excluded`, one into a file that is no note `attach
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from vaultmem.edges import MAX_EDGES_PER_TYPE, Edge, LinkEnd, edges_of
 from vaultmem.index import digest
@@ -22,7 +22,6 @@ from vaultmem.notes.resolve import DANGLING, lookup_name, resolve_path
 from vaultmem.notes.wikilinks import fold, whole_wikilink, wikilink
 from vaultmem.operations import FileFacts, key_lookup
 
-_CAO_PROPERTY = re.compile(r"^cao\.links\.\d+\.to$")
 _EDGE_INSERT = f"INSERT INTO edge VALUES ({','.join('?' * 12)})"
 
 
@@ -38,8 +37,7 @@ class _Target:
     shown: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """A link with what its resolution depends on; `rel` is its cao.links row, if it is one."""
 
     link: Link
@@ -59,6 +57,8 @@ class LinkWriter:
         self._names: dict[tuple[str, str], list[_Target]] = {}
         self._by_id: dict[int, _Target] = {}
         self._all_names = False
+        self._alone: dict[tuple[str, str], tuple[Resolution, _Target | None]] = {}
+        """What links lead to whose name only one file has, wherever they stand; by vault and path."""
         self._many = many
         self._outlines: dict[int, tuple[tuple[Heading, ...], tuple[str, ...]]] = {}
         self.added = 0
@@ -73,7 +73,7 @@ class LinkWriter:
         if note is None and not facts.links and not facts.findings:
             return
         source = self._source(source_id)
-        links: Sequence[Link] = note.link_values() if note else facts.links
+        links = note.link_values() if note else [(link, lookup_name(link.path)) for link in facts.links]
         cao: Sequence[CaoLink] = note.cao_values() if note else ()
         self._store(
             source_id, source, _rows(links, cao, source.binding, facts.file.vault), facts.file.vault, facts.findings
@@ -129,25 +129,9 @@ class LinkWriter:
             rel = _rel_text(row.rel) if row.rel else ""
             candidates = json.dumps(found.candidates, ensure_ascii=False) if found.candidates else "[]"
             state = (found.state, found.via, int(missing), candidates)
+            target_id = target.id if target else None
             values.append(
-                (
-                    source_id,
-                    position,
-                    link.raw,
-                    link.link,
-                    link.path,
-                    link.subpath,
-                    link.display,
-                    link.kind,
-                    int(link.embed),
-                    link.line,
-                    link.key,
-                    row.lookup,
-                    rel,
-                    *state[:2],
-                    target.id if target else None,
-                    *state[2:],
-                )
+                (source_id, position, *link, row.lookup, rel, found.state, found.via, target_id, state[2], candidates)
             )
             logical.append(
                 [link.raw, link.link, link.kind, link.embed, link.line, link.key, rel, *state, found.target or ""]
@@ -169,7 +153,8 @@ class LinkWriter:
         if source.binding is None or not source.shown or not ends:
             return []
         edges, cut = edges_of(source.binding, source.key, ends)
-        edges = tuple(replace(edge, status="rejected") if edge.id in self._rejected else edge for edge in edges)
+        if self._rejected:
+            edges = tuple(edge._replace(status="rejected") if edge.id in self._rejected else edge for edge in edges)
         rows = [_edge_row(edge, source_id) for edge in edges]
         self._connection.executemany(_EDGE_INSERT, rows)
         self.edge_rows += len(rows)
@@ -188,24 +173,40 @@ class LinkWriter:
         """Return (resolution as stored, target, whether the subpath is missing there)."""
         if row.lookup.startswith("="):
             return (*self._by_key(row, source), False)
+        found, target = self._by_name(row, source, vault)
+        if target is None or not row.link.subpath or found.state not in ("resolved", "ambiguous"):
+            return found, target, False
+        return found, target, not self._has_subpath(target, row.link.subpath)
+
+    def _by_name(self, row: _Row, source: _Target, vault: str) -> tuple[Resolution, _Target | None]:
         path = row.link.path
         if row.link.kind == "canvas" and row.link.embed:
-            path = "/" + path.lstrip("/")  # a file card names its file from the root
-        by_path = {target.path: target for name in _lookup_pair(row.lookup) for target in self._named(vault, name)}
+            return self._by_path("/" + path.lstrip("/"), row, source, vault)  # a card names its file from the root
+        known = self._alone.get((vault, path))
+        if known is None:
+            known = self._by_path(path, row, source, vault)
+            if self._all_names and "/" not in path and len(self._candidates(row, vault)) == 1:
+                self._alone[vault, path] = known
+        return known
 
+    def _candidates(self, row: _Row, vault: str) -> list[_Target]:
+        name = row.lookup.partition(":")[2]
+        return [*self._named(vault, name), *self._named(vault, name + ".md")]
+
+    def _by_path(self, path: str, row: _Row, source: _Target, vault: str) -> tuple[Resolution, _Target | None]:
         def files_named(name: str) -> list[str]:
             return [target.path for target in self._named(vault, name)]
 
         found = resolve_path(path, source.path, files_named)
         if found.target is None:
-            return (*self._by_alias(path, vault), False)
+            return self._by_alias(path, vault)
+        by_path = {target.path: target for target in self._candidates(row, vault)}
         target = source if found.target == source.path and not path else by_path.get(found.target, source)
         if target.kind != "note":
-            return Resolution("attachment", found.via, found.target), target, False
+            return Resolution("attachment", found.via, found.target), target
         if not target.shown:
-            return Resolution("excluded", found.via, found.target), target, False
-        missing = bool(row.link.subpath) and not self._has_subpath(target, row.link.subpath)
-        return found, target, missing
+            return Resolution("excluded", found.via, found.target), target
+        return found, target
 
     def _by_key(self, row: _Row, source: _Target) -> tuple[Resolution, _Target | None]:
         assert row.rel is not None
@@ -297,19 +298,10 @@ def _target(row: Sequence[object]) -> _Target:
     return _Target(int(str(row[0])), str(row[1]), str(row[2]), binding, str(row[5] or ""), shown)
 
 
-def _lookup_pair(lookup: str) -> tuple[str, str]:
-    name = lookup.partition(":")[2]
-    return name, name + ".md"
-
-
-def _rows(links: Sequence[Link], cao: Sequence[CaoLink], binding: Binding | None, vault: str) -> list[_Row]:
+def _rows(links: Sequence[tuple[Link, str]], cao: Sequence[CaoLink], binding: Binding | None, vault: str) -> list[_Row]:
     """Return the rows of a note: its links, those of `cao.links` as kind `cao`, and rows that name keys."""
     by_text = {row.to: row for row in cao if whole_wikilink(row.to) is not None}
-    rows: list[_Row] = []
-    for link in links:
-        if _CAO_PROPERTY.match(link.key):
-            continue
-        rows.append(_Row(link, f"{vault}:{lookup_name(link.path)}", None))
+    rows = [_Row(link, f"{vault}:{name}", None) for link, name in links]
     for row in cao:
         inner = whole_wikilink(row.to)
         if row.to in by_text and inner is not None:

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import json
 import marshal
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vaultmem.index import digest
 from vaultmem.index.search import COLUMNS, WEIGHTS
 from vaultmem.model import CaoLink, Link, ParsedNote
+from vaultmem.notes.resolve import lookup_name
 from vaultmem.notes.wikilinks import fold
 from vaultmem.text.prominence import always_prominent, prominent_terms
 from vaultmem.text.tokens import document_stream
 from vaultmem.times import iso, iso_from_ns, parse_time
 
 _CREATED = ("created", "created_at", "date created", "date")
+_CAO_PROPERTY = re.compile(r"^cao\.links\.\d+\.to$")
 _UPDATED = ("updated", "updated_at", "modified", "date modified", "last modified")
 
 
@@ -55,9 +58,9 @@ class PreparedNote(NamedTuple):
         """Return the note as bytes for another process or a spool file of ours."""
         return marshal.dumps(tuple(self))
 
-    def link_values(self) -> list[Link]:
-        """Return the links."""
-        return [Link(*values) for values in self.links]
+    def link_values(self) -> list[tuple[Link, str]]:
+        """Return the links, each with the folded name that its candidates are found by."""
+        return [(Link._make(values[:-1]), values[-1]) for values in self.links]
 
     def cao_values(self) -> list[CaoLink]:
         """Return the valid rows of `cao.links`."""
@@ -114,13 +117,9 @@ def prepare_note(note: ParsedNote, path: str) -> PreparedNote:
         fixed_hash=digest.row_hash("fixed", fixed).hex(),
         folded_aliases=tuple(sorted({fold(alias) for alias in note.aliases})),
         nested_tags=tuple(sorted({parent for tag in note.tags for parent in with_parents(tag)})),
-        links=tuple(_link_values(link) for link in note.links),
+        links=tuple((*link, lookup_name(link.path)) for link in note.links if not _CAO_PROPERTY.match(link.key)),
         cao_links=tuple(_cao_values(row) for row in (note.cao.links if note.cao else ())),
     )
-
-
-def _link_values(link: Link) -> tuple[Any, ...]:
-    return (link.raw, link.link, link.path, link.subpath, link.display, link.kind, link.embed, link.line, link.key)
 
 
 def _cao_values(row: CaoLink) -> tuple[Any, ...]:
@@ -189,4 +188,7 @@ def token_estimate(text: str) -> int:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from vaultmem.model import Finding, Link, ParsedNote
@@ -84,7 +83,7 @@ def parse_canvas(data: bytes) -> tuple[Link, ...]:
             link = node["file"] + (subpath if isinstance(subpath, str) else "")
             links.append(Link(link, link, node["file"], link[len(node["file"]) :], node["file"], "canvas", True, 0))
         elif node.get("type") == "text" and isinstance(node.get("text"), str):
-            links += [replace(link, kind="canvas", line=0) for link in read_inline_text(node["text"])]
+            links += [link._replace(kind="canvas", line=0) for link in read_inline_text(node["text"])]
     return tuple(links[:MAX_LINKS])
 
 

@@ -14,15 +14,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 _GAP = re.compile(r"\n[ \t]*(?:\n[ \t]*)*\n")
 _SIGNS = ("[[", "](", "#", "^", "<", "$$", "```", "~~~", "-->", "?>", "]]>")
-_UNDERLINE = re.compile(r"^ {0,3}(?:=+|-+)[ \t]*$", re.MULTILINE)
+_UNDERLINE = re.compile(r"\n {0,3}(?:=+|-+)[ \t]*(?:\n|\Z)")
 _LIST = re.compile(r"^[ \t>]*(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$)", re.MULTILINE)
 
 _SPANS = re.compile(r"^ {0,3}(?:```|~~~|\$\$|<)", re.MULTILINE)
 """A line that may begin a block in which other lines mean nothing: fence, math, HTML (CommonMark 4.5, 4.6)."""
+_SPAN_SIGNS = ("```", "~~~", "$$", "<")
 _FENCE = re.compile(r"(`{3,}(?=[^`\n]*$)|~{3,}).*\n?", re.MULTILINE)
 
 _MARK = r"(?:[-+*]|[0-9]{1,9}[.)])(?: {1,4}|\t)"
@@ -68,13 +70,14 @@ def take_plain(body: str) -> Taken:
     line = start = 0
     after_plain = True
     kept = False
+    signs = tuple(sign for sign in _SIGNS if sign in body)
     for gap_start, gap_end in _gaps(body):
         chunk = body[start:gap_start]
         indented = body[gap_end : gap_end + 1] in (" ", "\t")
         if indented and (_LIST.search(chunk) or not (after_plain or chunk[:1] not in (" ", "\t"))):
             reduced = chunk  # what follows may belong to a list
         else:
-            reduced = _reduced(chunk, line if start < limit else -1, taken)
+            reduced = _reduced(chunk, signs, line if start < limit else -1, taken)
         content = reduced.strip("\n")
         kept = kept or content not in ("x", "")
         if content == "x" and after_plain:  # one such paragraph has closed all lists
@@ -97,7 +100,7 @@ def _without_fences(body: str) -> tuple[str, int]:
 
     A fence at the margin is one wherever it stands, but in another fence, math or HTML.
     """
-    spans = _SPANS.search(body)
+    spans = _SPANS.search(body) if any(sign in body for sign in _SPAN_SIGNS) else None
     if spans is None:
         return body, len(body)
     pieces: list[str] = []
@@ -123,11 +126,11 @@ def _closing_fence(sign: str, length: int) -> re.Pattern[str]:
     return re.compile(rf"^ {{0,3}}{sign}{{{length},}}[ \t]*$", re.MULTILINE)
 
 
-def _reduced(chunk: str, line: int, taken: list[Piece]) -> str:
+def _reduced(chunk: str, signs: tuple[str, ...], line: int, taken: list[Piece]) -> str:
     """Return what the parser must see of a piece; what is plain goes to `taken`, unless `line` is -1."""
     text = chunk.strip("\n")
     lead = len(chunk) - len(chunk.lstrip("\n"))
-    if _has_sign(text):
+    if _has_sign(text, signs):
         pieces = _pieces(text, line + lead) if line >= 0 and _is_plain(text) else []
         if not pieces:
             return chunk
@@ -137,17 +140,18 @@ def _reduced(chunk: str, line: int, taken: list[Piece]) -> str:
     return "\n" * lead + "x" + "\n" * (chunk.count("\n") - lead)
 
 
-def _has_sign(text: str) -> bool:
-    for sign in _SIGNS:
+def _has_sign(text: str, signs: tuple[str, ...]) -> bool:
+    for sign in signs:
         if sign in text:
             return True
-    return ("--" in text or "=" in text or "\n-" in text or "\n " in text) and _UNDERLINE.search(text) is not None
+    return _UNDERLINE.search(text) is not None
 
 
 def _is_plain(text: str) -> bool:
     if "]:" in text or _PLAIN.fullmatch(text) is None:
         return False
-    return _INDENTED_ITEM.search(text) is None or _is_certain_list(text)
+    indented = "\n " in text or "\n\t" in text
+    return not indented or _INDENTED_ITEM.search(text) is None or _is_certain_list(text)
 
 
 def _is_certain_list(text: str) -> bool:
@@ -176,24 +180,28 @@ def _pieces(text: str, line: int) -> list[Piece]:
     exact = _OVER_LINES.search(text) is not None
     if exact and _NOT_FLAT.search(text):
         return []
+    if text[0] != "#" and "\n#" not in text:
+        return _paragraphs(text, line, exact)
     pieces: list[Piece] = []
     end = 0
     for found in _HEADING_LINE.finditer(text):
-        pieces += _paragraphs(text[end : found.start()], line + text.count("\n", 0, end), exact)
+        if found.start():
+            pieces += _paragraphs(text[end : found.start()], line + text.count("\n", 0, end), exact)
         content = found.group().lstrip("#")
         level = len(found.group()) - len(content)
         pieces.append(Piece(line + text.count("\n", 0, found.start()), level, content.strip()))
         end = found.end() + 1
-    pieces += _paragraphs(text[end:], line + text.count("\n", 0, end), exact)
+    if end < len(text):
+        pieces += _paragraphs(text[end:], line + text.count("\n", 0, end), exact)
     return pieces
 
 
 def _paragraphs(text: str, line: int, exact: bool) -> list[Piece]:
-    if not text:
-        return []
-    starts = [found.start() for found in _BULLET.finditer(text)] if exact else []
-    bounds = [0, *(start for start in starts if start), len(text)]
+    if not exact:
+        return [Piece(line, 0, text)] if text else []
+    bounds = [0, *(found.start() for found in _BULLET.finditer(text) if found.start()), len(text)]
     return [
         Piece(line + text.count("\n", 0, start), 0, text[start:end].strip(" \t\n"))
-        for start, end in zip(bounds, bounds[1:], strict=False)
+        for start, end in pairwise(bounds)
+        if start < end
     ]

@@ -29,6 +29,7 @@ from vaultmem.notes.findings import finding
 from vaultmem.operations import FileFacts, KnownFile, Plan
 from vaultmem.state.memories import Identity
 from vaultmem.state.store import Held, StateStore
+from vaultmem.sync.collector import rare_collections
 from vaultmem.sync.collisions import Rules
 from vaultmem.sync.guards import RemovalGuard
 from vaultmem.sync.judgements import Judgements
@@ -190,7 +191,8 @@ class Reconciler:
         judgements = Judgements(self.state.memory, connection)
         meta = judgements.meta | ({"config": fingerprint} if not only else {})
         if candidates or gone or judgements.changed:
-            plan = self._plan_and_apply(scans, gone, judgements, meta, dry_run, work, result, only or None)
+            with rare_collections(candidates):
+                plan = self._plan_and_apply(scans, gone, judgements, meta, dry_run, work, result, only or None)
         elif not dry_run:
             self._write_findings_only(scans, meta, only or None)
         self._fill(result, plan, candidates)

@@ -10,10 +10,8 @@ import pickle
 import sys
 
 from vaultmem.index.rows import PreparedNote
+from vaultmem.sync.collector import look_rarely
 from vaultmem.sync.facts import FactsReader, PreparedStore
-
-RARE_COLLECTIONS = 100_000
-"""New objects between two looks of the garbage collector; Python's own default is 700."""
 
 
 class _Collected(PreparedStore):
@@ -33,7 +31,7 @@ def main() -> None:
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr
     gc.freeze()
-    gc.set_threshold(RARE_COLLECTIONS)  # parsing makes many objects and hardly a cycle: an eighth of the time
+    look_rarely()
     vault = pickle.load(source)  # from our own parent, through a pipe that nobody else has
     store = _Collected()
     reader = FactsReader(vault, store)

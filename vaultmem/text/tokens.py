@@ -28,6 +28,8 @@ _CJK = (
 """Scripts written without blanks between words (Thai and Lao, Burmese, Khmer, Kana, Han, Hangul)."""
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _WORD = re.compile(r"[a-z0-9\u0080-\U0010ffff]+")
+_ASCII_WORDS = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
+"""The same split for texts of ASCII alone, in half the time."""
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _CAPITAL = re.compile(r"[A-Z]")
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -143,7 +145,7 @@ def _camel_parts(text: str) -> list[str]:
 
 def stream_tokens(stream: str) -> list[str]:
     """Return the tokens of a document's stream, as the engines split it."""
-    return _WORD.findall(stream.lower() if stream.isascii() else stream)
+    return stream.translate(_ASCII_WORDS).split() if stream.isascii() else _WORD.findall(stream)
 
 
 def query_tokens(text: str) -> list[str]:
