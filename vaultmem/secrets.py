@@ -12,8 +12,10 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+from vaultmem.characters import beyond_ascii
+
 _PLACEHOLDER = re.compile(
     r"^(?:<.*>|\$\{?.*|\{\{.*|\[.*\]|[xX*.•_-]+|(?:your|my|the|example|placeholder|changeme|redacted|none|null|true|"
     r"false|todo|secret|password|env|os\.|process\.|getenv|config|settings?)\b.*)$",
@@ -35,6 +37,7 @@ class _Pattern:
 
     name: str
     keywords: tuple[str, ...]
+    encoded: tuple[bytes, ...]
     expression: re.Pattern[str]
     spaced: bool
     long: bool
@@ -48,7 +51,9 @@ _SHORT = frozenset(("pem_private_key", "secret_assignment"))
 
 
 def _pattern(name: str, keywords: str, expression: str) -> _Pattern:
-    return _Pattern(name, tuple(keywords.split("|")), re.compile(expression), name in _SPACED, name not in _SHORT)
+    words = tuple(keywords.split("|"))
+    encoded = tuple(word.encode() for word in words)
+    return _Pattern(name, words, encoded, re.compile(expression), name in _SPACED, name not in _SHORT)
 
 
 _PATTERNS = (
@@ -104,11 +109,14 @@ _UUID = re.compile(r"^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$", re.IGNORECA
 
 def _visible(text: str) -> str:
     """Drop invisible characters (Cf, variation selectors, the grapheme joiner): they can hide a key."""
-    if text.isascii():
-        return text
-    return _BEYOND_ASCII.sub(lambda run: "".join(filter(_is_visible, run.group())), text)
+    if not text.isascii():
+        for char in beyond_ascii(text):
+            if not _is_visible(char):
+                text = text.replace(char, "")
+    return text
 
 
+@lru_cache(maxsize=4_096)
 def _is_visible(char: str) -> bool:
     return not (
         unicodedata.category(char) == "Cf"
@@ -122,10 +130,11 @@ def find_secret(text: str) -> SecretMatch | None:
     """Return the first recognised secret of a text (name and line), or None."""
     shown = _visible(text)
     lower = shown.lower()
-    long_words = " ".join([word for word in lower.split() if len(word) >= _MIN_TOKEN])
+    encoded = lower.encode("utf-8", "surrogatepass")  # bytes are searched faster
+    long_words = b" ".join([word for word in encoded.split() if len(word) >= _MIN_TOKEN])
     for pattern in _PATTERNS if long_words else _SHORT_PATTERNS:
-        where = lower if pattern.spaced else long_words
-        for keyword in pattern.keywords:
+        where = encoded if pattern.spaced else long_words
+        for keyword in pattern.encoded:
             if keyword in where:
                 break
         else:

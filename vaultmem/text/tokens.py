@@ -16,6 +16,8 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
+from vaultmem.characters import beyond_ascii
+
 STREAM_VERSION = 2
 """Part of the index's identity: a change of this module's output needs another number."""
 
@@ -30,8 +32,7 @@ _CJK_RUN = re.compile(f"[{_CJK}]+")
 _WORD = re.compile(r"[a-z0-9\u0080-\U0010ffff]+")
 _ASCII_WORDS = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
 """The same split for texts of ASCII alone, in half the time."""
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_CAPITAL = re.compile(r"[A-Z]")
+_CAPITAL = re.compile(r"[A-Z](?<=[^\W_][A-Z])")
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _MAX_CAMEL = 64
 _FOLDS = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i", "ð": "d", "þ": "th"})
@@ -94,16 +95,23 @@ def document_stream(text: str) -> str:
         return text + _BREAK + " ".join(camel) if camel else text
     stream = _normalised(text)
     extra = camel
-    for chunk in {chunk for chunk in stream.split() if not chunk.isascii()}:
-        extra += [folded for word in _WORD.findall(chunk) if (folded := fold_word(word)) != word]
-    if _CJK_RUN.search(stream):
+    beyond = beyond_ascii(stream)
+    unbroken = {char for char in beyond if _CJK_RUN.match(char)}
+    if len(unbroken) < len(beyond):
+        for chunk in {chunk for chunk in stream.split() if not chunk.isascii()}:
+            extra += [folded for word in _WORD.findall(chunk) if (folded := fold_word(word)) != word]
+    if unbroken:
         stream = _CJK_RUN.sub(_bigrams, stream)
     return stream + _BREAK + " ".join(sorted(extra)) if extra else stream
 
 
 def _normalised(text: str) -> str:
     lower = unicodedata.normalize("NFC", text).lower()
-    return _BEYOND_ASCII.sub(lambda match: match.group().translate(_CHARACTERS), lower)
+    for char in beyond_ascii(lower):
+        kept = _CHARACTERS[ord(char)]
+        if kept != char:
+            lower = lower.replace(char, kept)
+    return lower
 
 
 def _bigrams(match: re.Match[str]) -> str:
@@ -129,7 +137,7 @@ def _camel_parts(text: str) -> list[str]:
     end = 0
     for match in _CAPITAL.finditer(text):
         at = match.start()
-        if at < end or not at or not text[at - 1].isalnum():
+        if at < end:
             continue
         if text[at - 1].isupper() and not text[at + 1 : at + 2].islower():
             continue
