@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "vaultmem"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 RANKS = [
-    {"config", "config_rules", "model", "errors", "fs", "clock", "times", ""},
+    {"config", "config_rules", "model", "errors", "fs", "characters", "clock", "times", ""},
     {"notes", "text", "secrets", "edges", "operations"},
     {"index", "state", "scopes"},
     {"sync"},
@@ -24,7 +24,7 @@ RANKS = [
 ]
 RANK_OF = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}
 PURE_ROOMS = ("notes", "text")
-PURE_MODULES = ("sync/plan.py", "sync/collisions.py", "edges.py", "operations.py", "secrets.py")
+PURE_MODULES = ("characters.py", "sync/plan.py", "sync/collisions.py", "edges.py", "operations.py", "secrets.py")
 NOT_PURE = {"os", "sqlite3", "time", "logging", "io", "pathlib", "subprocess", "shutil", "tempfile", "socket"}
 
 
