@@ -21,7 +21,7 @@ from vaultmem.text.tokens import Clause, Phrase
 BOUNDED_FROM = 1_500
 """So many matches (times the square of the clauses) are scored at once: that takes as long as finding bounds."""
 FEW = 2_000
-"""So many matches are all fetched in one pass, without counting them first."""
+"""So many matches of phrases are all fetched in one pass, without counting them first."""
 RARE = 400
 """Where any phrase will do, one in so few notes is looked for everywhere, not only where it stands out."""
 _FIRST_LOOKS = (5.0, 2.0, 1.2)
@@ -31,6 +31,10 @@ _LIGHT = 0.02
 _WORTH = 0.5
 """Looking at prominent notes only must leave out at least the rest of the matches."""
 _MOST_COUNTS = 50_000
+_SIDE_BY_SIDE = 1 / 20
+"""In so many of the notes with two words that have nothing to do with each other they stand side by side."""
+_SPARE = 16
+"""So many more than the limit are asked for, to see whether others tie with the last one."""
 _EVERYWHERE = Filter()
 
 
@@ -79,7 +83,9 @@ def best(
     expression = of_clauses(clauses, any_clause)
     counts = counts or Counts()
     many = BOUNDED_FROM * len(clauses) ** 2
-    if _likely_total(engine, connection, clauses, any_clause, counts) <= FEW:
+    # counting is nearly free but for phrases, where it takes as long as scoring
+    adjacent = any(len(phrase.tokens) > 1 for phrase in phrases_of(expression))
+    if adjacent and _likely_total(engine, connection, clauses, any_clause, counts) <= FEW:
         everything = engine.few(connection, expression, where, FEW)
         if everything is not None:
             rows = sorted(_rounded(everything), key=lambda row: -row[1])
@@ -89,7 +95,7 @@ def best(
         found = _Bounded(engine, connection, expression, any_clause, where, total, counts).best(limit)
         if found is not None:
             return Found(_with_ties(found, limit), total)
-    wanted = limit + 1
+    wanted = limit + _SPARE
     while True:
         rows = _rounded(engine.ranked(connection, expression, where, wanted))
         if len(rows) < wanted or rows[limit - 1][1] != rows[-1][1]:
@@ -114,7 +120,8 @@ def _likely_total(
         for phrase in clause:
             parts = [Phrase((token,)) for token in phrase.tokens[:-1]]
             parts.append(Phrase(phrase.tokens[-1:], phrase.prefix))
-            share += math.prod(counts.of(engine, connection, part) / rows for part in parts)
+            adjacent = _SIDE_BY_SIDE ** (len(parts) - 1) if phrase.tokens[0].isascii() else 1.0
+            share += adjacent * math.prod(counts.of(engine, connection, part) / rows for part in parts)
         shares.append(share)
     return rows * (sum(shares) if any_clause else math.prod(shares))
 

@@ -15,6 +15,7 @@ BULK_HASH_BYTES = 32 << 20
 _AVERAGES_ROW = 1
 """The record of fts_data that holds the number of rows and of tokens (fts5_index.c, "Averages Record")."""
 _NAMES = ", ".join(COLUMNS)
+_SCORE = f"bm25(fts, {', '.join(str(weight) for weight in WEIGHTS)})"
 _MARKS = ", ".join("?" * len(COLUMNS))
 
 
@@ -27,8 +28,6 @@ class Fts5Engine:
     def create(self, connection: sqlite3.Connection) -> None:
         """Make the empty table."""
         connection.execute(f"CREATE VIRTUAL TABLE fts USING fts5({_NAMES}, content='', tokenize='ascii')")
-        weights = ", ".join(str(weight) for weight in WEIGHTS)
-        connection.execute("INSERT INTO fts(fts, rank) VALUES('rank', ?)", (f"bm25({weights})",))
 
     def add(self, connection: sqlite3.Connection, rowid: int, columns: Sequence[str]) -> None:
         """Add a note's terms."""
@@ -42,16 +41,20 @@ class Fts5Engine:
     def ranked(
         self, connection: sqlite3.Connection, expression: Expression, where: Filter, limit: int = -1
     ) -> list[Row]:
-        """Return the best rows of an expression, best first (-1: all of them); scores are not rounded yet."""
-        sql, values = match_sql("fts.rowid, fts.rank", self._match(expression), where, "fts.rowid")
-        found = connection.execute(f"{sql} ORDER BY fts.rank LIMIT ?", (*values, limit)).fetchall()
-        return [(rowid, -rank) for rowid, rank in found]
+        """Return the best rows of an expression, best first (-1: all of them); scores are not rounded yet.
+
+        `bm25()` with its weights written out takes two thirds of the time of `ORDER BY rank`, which sorts
+        positions along.
+        """
+        sql, values = match_sql(f"fts.rowid, {_SCORE} AS score", self._match(expression), where, "fts.rowid")
+        found = connection.execute(f"{sql} ORDER BY score LIMIT ?", (*values, limit)).fetchall()
+        return [(rowid, -score) for rowid, score in found]
 
     def few(self, connection: sqlite3.Connection, expression: Expression, where: Filter, most: int) -> list[Row] | None:
         """Return all rows of an expression in no order, or None if they are more than `most`."""
-        sql, values = match_sql("fts.rowid, fts.rank", self._match(expression), where, "fts.rowid")
+        sql, values = match_sql(f"fts.rowid, {_SCORE}", self._match(expression), where, "fts.rowid")
         found = connection.execute(sql, values).fetchmany(most + 1)
-        return [(rowid, -rank) for rowid, rank in found] if len(found) <= most else None
+        return [(rowid, -score) for rowid, score in found] if len(found) <= most else None
 
     def count(self, connection: sqlite3.Connection, expression: Expression, where: Filter) -> int:
         """Return how many rows match."""

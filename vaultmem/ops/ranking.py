@@ -122,7 +122,9 @@ def best_matches(session: Session, query: Query, where: Filter, limit: int, size
         asked = max(RERANKED if len(query.words) > 1 else 0, wanted) + len(seen)
         matches = best(engine, connection, tier.clauses, tier.any_clause, where, asked, counts)
         pool.total = max(pool.total, matches.total)
-        new = near_first(connection, query, [row for row in matches.rows if row[0] not in seen])
+        new = [row for row in matches.rows if row[0] not in seen]
+        if len(tier.clauses) > 1 or tier.any_clause:  # the words of a single phrase are near anyway
+            new = near_first(connection, query, new)
         found = [Candidate(note_id, score, tier.number, tier.partial) for note_id, score in new]
         if len(found) > wanted - len(seen):  # cut by score, ties by name
             describe(connection, found)

@@ -170,6 +170,7 @@ def query_tokens(text: str) -> list[str]:
     return tokens
 
 
+@lru_cache(maxsize=256)
 def parse_query(text: str) -> Query:
     """Turn any text into a query; quoted parts are phrases, function words count only alone."""
     pieces = [(piece, quoted) for piece, quoted in _pieces(text) if query_tokens(piece)]
