@@ -26,6 +26,8 @@ RARE = 400
 """Where any phrase will do, one in so few notes is looked for everywhere, not only where it stands out."""
 _FIRST_LOOKS = (5.0, 2.0, 1.2)
 """The first look is at about so many times the notes that are wanted, if there are as many: about a millisecond."""
+EVERYWHERE = -1
+"""The level of a word that is looked for in all notes that have it; of use only where any word will do."""
 _LIGHT = 0.02
 """A word that adds at most this share of what the heaviest adds (one in most notes) is not looked for."""
 _WORTH = 0.5
@@ -35,7 +37,7 @@ _SIDE_BY_SIDE = 1 / 20
 """In so many of the notes with two words that have nothing to do with each other they stand side by side."""
 _SPARE = 16
 """So many more than the limit are asked for, to see whether others tie with the last one."""
-_EVERYWHERE = Filter()
+_ALL_NOTES = Filter()
 
 
 class Counts:
@@ -55,7 +57,7 @@ class Counts:
         """Return the number of notes with a phrase."""
         known = self._known.get(phrase)
         if known is None:
-            known = self._known[phrase] = engine.count(connection, phrase, _EVERYWHERE)
+            known = self._known[phrase] = engine.count(connection, phrase, _ALL_NOTES)
         return known
 
 
@@ -75,10 +77,12 @@ def best(
     where: Filter,
     limit: int,
     counts: Counts | None = None,
+    known: int = 0,
 ) -> Found:
     """Return the `limit` best rows, with all rows that tie with the last one, and the number of matches.
 
-    `counts` are those of this index as it is now (None: nothing is known of it yet).
+    `counts` are those of this index as it is now (None: nothing is known of it yet); `known`: of so many
+    matches the caller has the rows, and wants none where there are no more.
     """
     expression = of_clauses(clauses, any_clause)
     counts = counts or Counts()
@@ -91,6 +95,8 @@ def best(
             rows = sorted(_rounded(everything), key=lambda row: -row[1])
             return Found(_with_ties(rows, limit), len(rows))
     total = engine.count(connection, expression, where)
+    if total <= known:
+        return Found([], total)
     if total > max(many, limit):
         found = _Bounded(engine, connection, expression, any_clause, where, total, counts).best(limit)
         if found is not None:
@@ -140,9 +146,10 @@ class _Word:
     """A phrase of the expression: what it adds at most, and in how many notes it stands out, by level.
 
     `having` is the number of notes with it; `level` the one from which it is looked for: 0 the lowest,
-    len(LEVELS) not at all.
+    len(LEVELS) not at all, EVERYWHERE where it does not stand out too.
     """
 
+    phrase: Phrase
     token: str
     having: int
     most: float
@@ -152,11 +159,13 @@ class _Word:
 
     def bound(self, level: int) -> float:
         """Return what it adds at most to a note in which it does not stand out at a level."""
+        if level == EVERYWHERE:
+            return 0.0
         return self.bounds[level] if level < len(LEVELS) else self.most
 
     def number(self, level: int) -> int:
         """Return in how many notes it stands out from a level upwards."""
-        return sum(self.marked[level:])
+        return self.having if level == EVERYWHERE else sum(self.marked[level:])
 
 
 class _Bounded:
@@ -225,7 +234,7 @@ class _Bounded:
         longer = max(1.0, statistics.mean_tokens / TYPICAL_TOKENS)
         values = [level / K1 * longer for level in LEVELS]
         marked = [self.counts.of(self.engine, self.connection, Phrase((mark + token,))) for mark in MARKS]
-        return _Word(token, having, most, [most * x / (x + 1) for x in values], marked)
+        return _Word(phrase, token, having, most, [most * x / (x + 1) for x in values], marked)
 
     # -- levels -----------------------------------------------------------------------------------
 
@@ -265,7 +274,7 @@ class _Bounded:
 
         Starting from the lowest levels, the step that spares the most notes for its bound goes first.
         """
-        self._set_levels(0)
+        self._set_levels(EVERYWHERE if self.any_clause else 0)
         if self._sum_of_bounds() >= least:
             return False
         while True:
@@ -287,6 +296,8 @@ class _Bounded:
     # -- rows -------------------------------------------------------------------------------------
 
     def _marks(self, word: _Word) -> list[Expression]:
+        if word.level == EVERYWHERE:
+            return [word.phrase]
         return [Phrase((mark + word.token,)) for mark in MARKS[word.level :]]
 
     def _standing_out(self) -> Expression:
@@ -300,11 +311,11 @@ class _Bounded:
     def _scored(self, some: Expression) -> list[Row]:
         """Return all matches with `some` of what is looked for, best first.
 
-        Marks weigh nothing, but a rare phrase among them stands in both halves and is counted twice:
-        what it adds is taken off again.
+        Marks weigh nothing, but a phrase that is looked for everywhere stands in both halves and is counted
+        twice: what it adds is taken off again.
         """
         rows = self.engine.ranked(self.connection, all_of([some, self.expression]), self.where)
-        if not set(self.rare).isdisjoint(phrases_of(some)):
+        if not set(phrases_of(self.expression)).isdisjoint(phrases_of(some)):
             doubled = dict(self.engine.ranked(self.connection, some, self.where))
             rows = [(rowid, value - doubled.get(rowid, 0.0)) for rowid, value in rows]
         rows = _rounded(rows)

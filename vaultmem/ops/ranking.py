@@ -120,7 +120,8 @@ def best_matches(session: Session, query: Query, where: Filter, limit: int, size
     for tier in _tiers(session, query):
         wanted = limit if tier.partial else size
         asked = max(RERANKED if len(query.words) > 1 else 0, wanted) + len(seen)
-        matches = best(engine, connection, tier.clauses, tier.any_clause, where, asked, counts)
+        known = 0 if tier.any_clause else len(seen)  # a looser tier of all clauses has every match of a stricter one
+        matches = best(engine, connection, tier.clauses, tier.any_clause, where, asked, counts, known)
         pool.total = max(pool.total, matches.total)
         new = [row for row in matches.rows if row[0] not in seen]
         if len(tier.clauses) > 1 or tier.any_clause:  # the words of a single phrase are near anyway
