@@ -123,6 +123,26 @@ def test_blocks_in_any_order_are_read_as_the_parser_alone_reads_them(lines: list
     assert read_markdown(body) == read_by_the_parser_alone(body)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "- words\n\n words\n\n    [[a]] and #tag\n",  # a paragraph between a list and code
+        "  [t]: u.md\n\n [q\n   - \n",  # an indented underline
+        "- $$\n \t\n  [[a]]\n  $$\n",  # math in an item, with a line of blanks
+        "-\tw\n   1. x\n      - [ ] y\n    * *e* #f\n",  # an item half-way between two lists
+        "   > x ^id\n\t\t> $$\n\n# $$",  # math that would end beyond its quote
+    ],
+)
+def test_what_random_notes_found_stays_mended(body: str) -> None:
+    assert read_markdown(body) == read_by_the_parser_alone(body)
+
+
+def test_what_the_random_notes_hold_is_read() -> None:
+    assert read_markdown("- $$\n \t\n  [[a]]\n  $$\n\nafter [[b]]\n").links[0].path == "b"
+    assert read_markdown("   > x ^id\n\t\t> $$\n\n# $$").blocks == ()
+    assert [heading.text for heading in read_markdown(" [q\n   - \n").headings] == ["[q"]
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_canvas(data: bytes) -> None:
     parse_canvas(data)

@@ -92,8 +92,7 @@ def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """
     parent, state.parentType = state.parentType, "paragraph"
     line, level = start + 1, 0
-    end = state.lineMax
-    while line < end and not state.isEmpty(line):
+    while line < state.lineMax and not state.isEmpty(line):
         if state.sCount[line] - state.blkIndent <= 3 and state.sCount[line] >= 0:
             first = state.src[state.bMarks[line] + state.tShift[line]]
             if first in _INTERRUPTING or first == "=" or _starts_delimiter_row(state, line + 1):
