@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from vaultmem.characters import beyond_ascii
+from vaultmem.characters import rewritten
 
 _PLACEHOLDER = re.compile(
     r"^(?:<.*>|\$\{?.*|\{\{.*|\[.*\]|[xX*.•_-]+|(?:your|my|the|example|placeholder|changeme|redacted|none|null|true|"
@@ -33,27 +33,22 @@ class SecretMatch:
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """`spaced`: what it matches may hold blanks; `long`: part of any match is one long word."""
+    """`spaced`: what it matches may hold blanks; other matches lie within one long word."""
 
     name: str
     keywords: tuple[str, ...]
-    encoded: tuple[bytes, ...]
     expression: re.Pattern[str]
     spaced: bool
-    long: bool
 
 
 _MIN_TOKEN = 14
 _SPACED = frozenset(
     ("aws_secret_access_key", "pem_private_key", "twilio_key", "discord_token", "bearer_token", "secret_assignment")
 )
-_SHORT = frozenset(("pem_private_key", "secret_assignment"))
 
 
 def _pattern(name: str, keywords: str, expression: str) -> _Pattern:
-    words = tuple(keywords.split("|"))
-    encoded = tuple(word.encode() for word in words)
-    return _Pattern(name, words, encoded, re.compile(expression), name in _SPACED, name not in _SHORT)
+    return _Pattern(name, tuple(keywords.split("|")), re.compile(expression), name in _SPACED)
 
 
 _PATTERNS = (
@@ -103,41 +98,32 @@ _PATTERNS = (
         r"(?i)(?:password|passwd|secret|pwd)[\"'`*]*\s*[:=]\s*(?:([\"'`])([^\s\"'`]{6,})\1|([^\s\"'`,;|)]{6,}))",
     ),
 )
-_SHORT_PATTERNS = tuple(pattern for pattern in _PATTERNS if not pattern.long)
 _UUID = re.compile(r"^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$", re.IGNORECASE)
 
 
 def _visible(text: str) -> str:
     """Drop invisible characters (Cf, variation selectors, the grapheme joiner): they can hide a key."""
-    if not text.isascii():
-        for char in beyond_ascii(text):
-            if not _is_visible(char):
-                text = text.replace(char, "")
-    return text
+    return rewritten(text, _visible_part)
 
 
 @lru_cache(maxsize=4_096)
-def _is_visible(char: str) -> bool:
-    return not (
+def _visible_part(char: str) -> str:
+    invisible = (
         unicodedata.category(char) == "Cf"
         or "\ufe00" <= char <= "\ufe0f"
         or char == "\u034f"
         or "\U000e0100" <= char <= "\U000e01ef"
     )
+    return "" if invisible else char
 
 
 def find_secret(text: str) -> SecretMatch | None:
     """Return the first recognised secret of a text (name and line), or None."""
     shown = _visible(text)
     lower = shown.lower()
-    encoded = lower.encode("utf-8", "surrogatepass")  # bytes are searched faster
-    long_words = b" ".join([word for word in encoded.split() if len(word) >= _MIN_TOKEN])
-    for pattern in _PATTERNS if long_words else _SHORT_PATTERNS:
-        where = encoded if pattern.spaced else long_words
-        for keyword in pattern.encoded:
-            if keyword in where:
-                break
-        else:
+    long_words = " ".join([word for word in lower.split() if len(word) >= _MIN_TOKEN])
+    for pattern in _PATTERNS:
+        if not pattern.spaced and not any(keyword in long_words for keyword in pattern.keywords):
             continue
         for start, end in _windows(lower, pattern.keywords, len(shown)):
             for match in pattern.expression.finditer(shown, start, end):

@@ -57,60 +57,59 @@ def test_taking_out_what_is_plain_changes_nothing(one: str, two: str, three: str
 INDENTS = ["", "", "", "", " ", "  ", "   ", "    ", "\t", "      ", "\t\t"]
 MARKS = ["", "", "", "- ", "* ", "+ ", "1. ", "2) ", "- [ ] ", "> ", "# ", "## ", "-", "- - ", "-\t", "-     ", "> - "]
 TEXTS = [
-    *(
-        "words",
-        "[[a]] and #tag",
-        "see [b](c.md) `x`",
-        "#tag",
-        "**[[d]]** x",
-        "*e* #f",
-        "[[g",
-        "h]] i",
-        "`j",
-        "k` [[l]]",
-    ),
-    *(
-        "x ^id",
-        "^id2",
-        "$m",
-        "n$ [[o]]",
-        "![[p]]",
-        "[q",
-        "r](s.md)",
-        "[t]: u.md",
-        "[^1]: #foot",
-        "a <b> #c",
-        "# d",
-        "2. e",
-    ),
-    *(
-        "<!-- f",
-        "g --> #h",
-        "<div>",
-        "</div>",
-        "<script>",
-        "```",
-        "```py",
-        "~~~",
-        "````",
-        "```a`b",
-        "$$",
-        "$$i$$",
-        "---",
-    ),
-    *(
-        "===",
-        "- - -",
-        "| a | b |",
-        "|---|---|",
-        "| [[j\\|k]] | #l |",
-        "a | b",
-        "--- | ---",
-        "\\[[m]]",
-        "n \\#o",
-        "2024-01 #p",
-    ),
-    *("==q== #r", "~~s~~", "_t_ #u_", "v  ", "http://w#x #y", "#", "##", "## z #", "#a#b", "- ", "\u00a0#c", "\x0c#d"),
+    *"""
+words
+[[a]] and #tag
+see [b](c.md) `x`
+#tag
+**[[d]]** x
+*e* #f
+[[g
+h]] i
+`j
+k` [[l]]
+x ^id
+^id2
+$m
+n$ [[o]]
+![[p]]
+[q
+r](s.md)
+[t]: u.md
+[^1]: #foot
+a <b> #c
+# d
+2. e
+<!-- f
+g --> #h
+<div>
+</div>
+<script>
+```
+```py
+~~~
+````
+```a`b
+$$
+$$i$$
+---
+===
+- - -
+| a | b |
+|---|---|
+a | b
+--- | ---
+2024-01 #p
+==q== #r
+~~s~~
+_t_ #u_
+http://w#x #y
+#
+##
+## z #
+#a#b
+""".strip().split("\n"),
+    *("| [[j\\|k]] | #l |", "\\[[m]]", "n \\#o", "v  ", "- ", "\xa0#c", "\x0c#d"),
 ]
 LINES = st.tuples(st.sampled_from(INDENTS), st.sampled_from(MARKS), st.sampled_from(TEXTS)).map("".join)
 BREAKS = st.sampled_from(["\n", "\n", "\n", "\n\n", "\n\n", "\n \t\n"])

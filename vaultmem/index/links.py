@@ -130,9 +130,7 @@ class LinkWriter:
             candidates = json.dumps(found.candidates, ensure_ascii=False) if found.candidates else "[]"
             state = (found.state, found.via, int(missing), candidates)
             target_id = target.id if target else None
-            values.append(
-                (source_id, position, *link, row.lookup, rel, found.state, found.via, target_id, state[2], candidates)
-            )
+            values.append((source_id, position, *link, row.lookup, rel, *state[:2], target_id, *state[2:]))
             logical.append(
                 [link.raw, link.link, link.kind, link.embed, link.line, link.key, rel, *state, found.target or ""]
             )

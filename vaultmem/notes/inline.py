@@ -29,14 +29,15 @@ _BRACKETS = re.compile(r"\\.|`+|\[\[|\[|\]", re.DOTALL)
 
 
 class _Scan:
-    """What is known of one inline text: where the next closers are, and its Markdown links."""
+    """What is known of one inline text: where the next closers are, its Markdown links and code spans."""
 
-    __slots__ = ("found", "links", "text")
+    __slots__ = ("found", "links", "runs", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.found: dict[str, tuple[int, int]] = {}
         self.links: dict[int, tuple[int, str, int]] | None = None
+        self.runs: dict[int, int] | None = None
 
     def next(self, needle: str, start: int) -> int:
         """Return where `needle` is next at or after `start`, or -1; amortised linear."""
@@ -65,11 +66,16 @@ class _Scan:
             self.links = _markdown_links(self) if "](" in self.text else {}
         return self.links.get(start)
 
+    def code_end(self, start: int) -> int:
+        """Return the end of the code span whose run of backticks is at `start`, or -1."""
+        if self.runs is None:
+            self.runs = _closing_runs(self.text)
+        return self.runs.get(start, -1)
+
 
 def _markdown_links(scan: _Scan) -> dict[int, tuple[int, str, int]]:
     """Find all inline links in one pass, inner ones first: a link in a label undoes the outer one."""
     text = scan.text
-    closing_run = _closing_runs(text)
     links: dict[int, tuple[int, str, int]] = {}
     openers: list[int] = []
     pos = 0
@@ -77,7 +83,7 @@ def _markdown_links(scan: _Scan) -> dict[int, tuple[int, str, int]]:
         start, mark = match.start(), match.group()
         pos = match.end()
         if mark[0] == "`":
-            pos = closing_run.get(start, pos)
+            pos = max(pos, scan.code_end(start))
         elif mark == "[[":
             close = scan.wikilink(start)
             if close >= 0:
@@ -101,8 +107,6 @@ def _markdown_links(scan: _Scan) -> dict[int, tuple[int, str, int]]:
 
 def _closing_runs(text: str) -> dict[int, int]:
     """Map each backtick run's offset to the end of the next run of the same length."""
-    if "`" not in text:
-        return {}
     ends: dict[int, int] = {}
     later: dict[int, int] = {}
     for match in reversed(list(re.finditer(r"`+", text))):
@@ -169,7 +173,7 @@ Found = Wikilink | MarkdownLink | Tag
 class _Reading:
     """Where the reading of one text is: `pos` up to `end`, and from `mark` on plain text since the last find."""
 
-    __slots__ = ("end", "found", "mark", "no_math_after", "pos", "runs", "scan", "src")
+    __slots__ = ("end", "found", "mark", "no_math_after", "pos", "scan", "src")
 
     def __init__(self, text: str) -> None:
         self.src = text
@@ -177,7 +181,6 @@ class _Reading:
         self.end = len(text)
         self.found: list[Found] = []
         self.scan = _Scan(text)
-        self.runs: dict[int, int] | None = None
         self.no_math_after = len(text)
 
     def take(self, end: int, found: Found | None = None) -> bool:
@@ -215,9 +218,7 @@ def _escape(reading: _Reading) -> bool:
 
 def _code_span(reading: _Reading) -> bool:
     start = reading.pos
-    if reading.runs is None:
-        reading.runs = _closing_runs(reading.src)
-    end = reading.runs.get(start, -1)
+    end = reading.scan.code_end(start)
     if 0 <= end <= reading.end:
         return reading.take(end)
     while reading.pos < reading.end and reading.src[reading.pos] == "`":

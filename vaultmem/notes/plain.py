@@ -74,7 +74,7 @@ def take_plain(body: str) -> Taken:
     for gap_start, gap_end in _gaps(body):
         chunk = body[start:gap_start]
         indented = body[gap_end : gap_end + 1] in (" ", "\t")
-        if indented and (_LIST.search(chunk) or not (after_plain or chunk[:1] not in (" ", "\t"))):
+        if indented and (_LIST.search(chunk) or (chunk[:1] in (" ", "\t") and not after_plain)):
             reduced = chunk  # what follows may belong to a list
         else:
             reduced = _reduced(chunk, signs, line if start < limit else -1, taken)
@@ -101,8 +101,6 @@ def _without_fences(body: str) -> tuple[str, int]:
     A fence at the margin is one wherever it stands, but in another fence, math or HTML.
     """
     spans = _SPANS.search(body) if any(sign in body for sign in _SPAN_SIGNS) else None
-    if spans is None:
-        return body, len(body)
     pieces: list[str] = []
     start = length = 0
     while spans is not None:
@@ -185,23 +183,20 @@ def _pieces(text: str, line: int) -> list[Piece]:
     pieces: list[Piece] = []
     end = 0
     for found in _HEADING_LINE.finditer(text):
-        if found.start():
-            pieces += _paragraphs(text[end : found.start()], line + text.count("\n", 0, end), exact)
+        pieces += _paragraphs(text[end : found.start()], line + text.count("\n", 0, end), exact)
         content = found.group().lstrip("#")
         level = len(found.group()) - len(content)
         pieces.append(Piece(line + text.count("\n", 0, found.start()), level, content.strip()))
         end = found.end() + 1
-    if end < len(text):
-        pieces += _paragraphs(text[end:], line + text.count("\n", 0, end), exact)
-    return pieces
+    return pieces + _paragraphs(text[end:], line + text.count("\n", 0, end), exact)
 
 
 def _paragraphs(text: str, line: int, exact: bool) -> list[Piece]:
+    if not text:
+        return []
     if not exact:
-        return [Piece(line, 0, text)] if text else []
+        return [Piece(line, 0, text)]
     bounds = [0, *(found.start() for found in _BULLET.finditer(text) if found.start()), len(text)]
     return [
-        Piece(line + text.count("\n", 0, start), 0, text[start:end].strip(" \t\n"))
-        for start, end in pairwise(bounds)
-        if start < end
+        Piece(line + text.count("\n", 0, start), 0, text[start:end].strip(" \t\n")) for start, end in pairwise(bounds)
     ]

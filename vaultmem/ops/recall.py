@@ -76,11 +76,12 @@ class RecallResult:
 
 def recall(session: Session, request: RecallRequest, *, sweep: bool = True) -> RecallResult:
     """Return the hits of a request. Raises UsageError for unknown modes, sorts and limits."""
-    checked = _checked(request)
-    return session.read(lambda: _recall(session, checked), sweep=sweep)
+    query = parse_query(request.query)
+    checked = _checked(request, query)
+    return session.read(lambda: _recall(session, checked, query), sweep=sweep)
 
 
-def _checked(request: RecallRequest) -> RecallRequest:
+def _checked(request: RecallRequest, query: Query) -> RecallRequest:
     if request.mode not in MODES:
         raise UsageError(f'Unknown mode "{request.mode}"', f"Use one of: {', '.join(MODES)}")
     if request.sort and request.sort not in SORTS:
@@ -89,13 +90,12 @@ def _checked(request: RecallRequest) -> RecallRequest:
         raise UsageError(f"limit is {request.limit}", f"Use 1 to {MAX_LIMIT}")
     if request.max_chars < 0:
         raise UsageError(f"max-chars is {request.max_chars}", "Use 1 or more")
-    asks = bool(parse_query(request.query)) if request.mode != "metadata" else bool(request.query.split())
+    asks = bool(query) if request.mode != "metadata" else bool(request.query.split())
     sort = request.sort or ("relevance" if asks else "recency")
     return replace(request, sort="recency" if sort == "relevance" and not asks else sort)
 
 
-def _recall(session: Session, request: RecallRequest) -> RecallResult:
-    query = parse_query(request.query)
+def _recall(session: Session, request: RecallRequest, query: Query) -> RecallResult:
     pool = _candidates(session, request, query)
     warnings = list(session.warnings)
     repaired: set[str] = set()

@@ -9,7 +9,6 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-MANY_FILES = 600
 _NEW_OBJECTS = 100_000
 """New objects between two looks of the collector; Python's own default is 700."""
 
@@ -20,11 +19,10 @@ def look_rarely() -> None:
 
 
 @contextmanager
-def rare_collections(files: int) -> Iterator[None]:
-    """Let it look rarely for as long as `files` files are taken in, if they are many."""
+def rare_collections() -> Iterator[None]:
+    """Let it look rarely for a while."""
     kept = gc.get_threshold()
-    if files >= MANY_FILES:
-        look_rarely()
+    look_rarely()
     try:
         yield
     finally:

@@ -191,7 +191,7 @@ class Reconciler:
         judgements = Judgements(self.state.memory, connection)
         meta = judgements.meta | ({"config": fingerprint} if not only else {})
         if candidates or gone or judgements.changed:
-            with rare_collections(candidates):
+            with rare_collections():
                 plan = self._plan_and_apply(scans, gone, judgements, meta, dry_run, work, result, only or None)
         elif not dry_run:
             self._write_findings_only(scans, meta, only or None)

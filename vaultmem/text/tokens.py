@@ -16,7 +16,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from vaultmem.characters import beyond_ascii
+from vaultmem.characters import beyond_ascii, rewritten
 
 STREAM_VERSION = 2
 """Part of the index's identity: a change of this module's output needs another number."""
@@ -38,23 +38,13 @@ _MAX_CAMEL = 64
 _FOLDS = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i", "ð": "d", "þ": "th"})
 
 
-class _Characters(dict[int, str]):
-    """Maps characters beyond ASCII to themselves, a blank or nothing, by Unicode category."""
-
-    def __missing__(self, code: int) -> str:
-        char = chr(code)
-        category = unicodedata.category(char)
-        if code < 128 or category[0] in "LNM" or category in ("So", "Sk", "Co"):
-            kept = char
-        else:
-            kept = "" if category == "Cf" else " "
-        if 0xFE00 <= code <= 0xFE0F:
-            kept = ""
-        self[code] = kept
-        return kept
-
-
-_CHARACTERS = _Characters()
+@lru_cache(maxsize=8_192)
+def _kept(char: str) -> str:
+    """Return what stands for a character beyond ASCII: itself, a blank or nothing, by Unicode category."""
+    category = unicodedata.category(char)
+    if category == "Cf" or "\ufe00" <= char <= "\ufe0f":
+        return ""
+    return char if category[0] in "LNM" or category in ("So", "Sk", "Co") else " "
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +96,7 @@ def document_stream(text: str) -> str:
 
 
 def _normalised(text: str) -> str:
-    lower = unicodedata.normalize("NFC", text).lower()
-    for char in beyond_ascii(lower):
-        kept = _CHARACTERS[ord(char)]
-        if kept != char:
-            lower = lower.replace(char, kept)
-    return lower
+    return rewritten(unicodedata.normalize("NFC", text).lower(), _kept)
 
 
 def _bigrams(match: re.Match[str]) -> str:
@@ -170,7 +155,6 @@ def query_tokens(text: str) -> list[str]:
     return tokens
 
 
-@lru_cache(maxsize=256)
 def parse_query(text: str) -> Query:
     """Turn any text into a query; quoted parts are phrases, function words count only alone."""
     pieces = [(piece, quoted) for piece, quoted in _pieces(text) if query_tokens(piece)]
