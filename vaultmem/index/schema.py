@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 from vaultmem.errors import IndexUnavailable
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+"""Of the tables and of what notes give for them: how they are read, too (tests/index/test_reading_version.py)."""
 BUSY_MS = 5_000
 
 _TABLES = """

@@ -36,7 +36,6 @@ from vaultmem.sync.judgements import Judgements
 from vaultmem.sync.plan import plan_changes
 from vaultmem.sync.progress import Work
 from vaultmem.sync.scan import VaultScan, scan_paths, scan_vault
-from vaultmem.text.tokens import STREAM_VERSION
 from vaultmem.times import iso
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def config_fingerprint(config: Config) -> str:
         ]
         for v in config.sources
     ]
-    text = json.dumps([parts, STREAM_VERSION], sort_keys=True)
+    text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

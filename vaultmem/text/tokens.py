@@ -18,9 +18,6 @@ from functools import lru_cache
 
 from vaultmem.characters import beyond_ascii, rewritten
 
-STREAM_VERSION = 2
-"""Part of the index's identity: a change of this module's output needs another number."""
-
 _BREAK = " \u241f "
 """Stands between text and added terms, so that no phrase spans them."""
 _CJK = (
