@@ -9,7 +9,7 @@ from vaultmem.index.rows import prepare_note
 from vaultmem.index.schema import SCHEMA_VERSION
 from vaultmem.notes.parse import parse_note
 
-READINGS = {3: "ea1bab841be6b525217d24892deace1ced803a4f7e858758be150c053e9e7663"}
+READINGS = {4: "ea1bab841be6b525217d24892deace1ced803a4f7e858758be150c053e9e7663"}
 """Hash of how the notes in this repository are read, by schema version. Where it changes, so must the version."""
 
 

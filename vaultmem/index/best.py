@@ -94,7 +94,10 @@ def best(
         if everything is not None:
             rows = sorted(_rounded(everything), key=lambda row: -row[1])
             return Found(_with_ties(rows, limit), len(rows))
-    total = engine.count(connection, expression, where)
+    if isinstance(expression, Phrase) and not where.sql:
+        total = counts.of(engine, connection, expression)
+    else:
+        total = engine.count(connection, expression, where)
     if total <= known:
         return Found([], total)
     if total > max(many, limit):

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from vaultmem.errors import IndexUnavailable
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Of the tables and of what notes give for them: how they are read, too (tests/index/test_reading_version.py)."""
 BUSY_MS = 5_000
 
@@ -107,6 +107,8 @@ CREATE INDEX edge_source ON edge (source_id);
 CREATE INDEX edge_from ON edge (scope, scope_id, source_key);
 CREATE INDEX edge_target ON edge (scope, scope_id, target_key);
 CREATE INDEX edge_superseded ON edge (scope, scope_id, target_key) WHERE type = 'supersedes' AND status = 'active';
+CREATE INDEX edge_contradicts ON edge (scope, scope_id, source_key) WHERE type = 'contradiction' AND status = 'active';
+CREATE INDEX edge_contradicted ON edge (scope, scope_id, target_key) WHERE type = 'contradiction' AND status = 'active';
 CREATE INDEX finding_file ON finding (file_id);
 """
 """Indexes that a bulk load of an empty index does without: they are made at its end, sorted."""

@@ -118,14 +118,17 @@ def related_hits(
     return extras
 
 
-_RELATIONS = (
-    "SELECT n.id, e.type, e.source_key FROM note n CROSS JOIN edge e INDEXED BY edge_target ON e.scope = n.scope AND "
-    "e.scope_id = n.scope_id AND e.target_key = n.key WHERE n.id IN ({marks}) AND e.status = 'active' AND "
-    "e.type <> 'relates_to' UNION ALL "
-    "SELECT n.id, e.type, e.target_key FROM note n CROSS JOIN edge e INDEXED BY edge_from ON e.scope = n.scope AND "
-    "e.scope_id = n.scope_id AND e.source_key = n.key WHERE n.id IN ({marks}) AND e.status = 'active' AND "
-    "e.type = 'contradiction'"
+_RELATIONS = " UNION ALL ".join(
+    f"SELECT n.id, e.type, e.{theirs} FROM note n CROSS JOIN edge e INDEXED BY {index} ON e.scope = n.scope AND "
+    f"e.scope_id = n.scope_id AND e.{own} = n.key AND e.type = '{kind}' AND e.status = 'active' "
+    "WHERE n.id IN ({marks})"
+    for kind, index, own, theirs in (
+        ("supersedes", "edge_superseded", "target_key", "source_key"),
+        ("contradiction", "edge_contradicted", "target_key", "source_key"),
+        ("contradiction", "edge_contradicts", "source_key", "target_key"),
+    )
 )
+"""Indexed by small indexes of just these edges: most notes have none."""
 
 
 def with_relations(connection: sqlite3.Connection, hits: Mapping[int, Hit]) -> dict[int, Hit]:

@@ -6,10 +6,7 @@ together; measured on the planted two-word facts (bench/queries.py) the factor m
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import lru_cache
-from itertools import islice
 
 MAX_BOOST = 0.75
 _NEAR_CHARS = 30
@@ -38,15 +35,19 @@ def proximity_factor(text: str, words: Sequence[str]) -> float:
 
 def _places(text: str, word: str) -> list[int]:
     """Return offsets of a word (not of a part of a longer Latin word), at most a few."""
-    return [found.start() for found in islice(_expression(word).finditer(text), _MAX_PLACES)]
-
-
-@lru_cache(maxsize=1_024)
-def _expression(word: str) -> re.Pattern[str]:
-    literal = re.escape(word)
-    if not word.isascii():
-        return re.compile(literal)
-    return re.compile(rf"{literal}(?<![^\W_]{literal})(?![^\W_])")  # the word first: it is searched for as it is
+    places: list[int] = []
+    whole = word.isascii()
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if whole and (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+            end = at + 1
+        else:
+            places.append(at)
+            if len(places) == _MAX_PLACES:
+                break
+        at = text.find(word, end)
+    return places
 
 
 def _shortest_span(places: list[tuple[int, int]], kinds: int) -> int:
