@@ -52,21 +52,19 @@ def open_folder(root_fd: int, rel_path: str, *, create: bool = False) -> int:
     Raises FileRefused for a link or escape, FileNotFoundError when it is absent
     (unless `create`), OSError otherwise.
     """
-    fd = root_fd
+    fd = os.dup(root_fd)
     try:
         for part in _parts(rel_path):
             if create:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=fd)
             step = _open_at(fd, part, os.O_RDONLY | _DIRECTORY, rel_path)
-            if fd != root_fd:
-                os.close(fd)
+            os.close(fd)
             fd = step
     except BaseException:
-        if fd != root_fd:
-            os.close(fd)
+        os.close(fd)
         raise
-    return fd if fd != root_fd else os.dup(root_fd)
+    return fd
 
 
 def _parts(rel_path: str) -> list[str]:
