@@ -71,6 +71,11 @@ class SourceFile:
     mapping: int
     excluded_by: str = ""
 
+    @property
+    def holds_note(self) -> bool:
+        """Whether the file is a note of some scope."""
+        return self.kind == "note" and self.binding is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Heading:

@@ -33,22 +33,30 @@ class SecretMatch:
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """`spaced`: what it matches may hold blanks; other matches lie within one long word."""
+    """`longest_word`: every match holds one of so many characters; `spaced`: it may lie in several words."""
 
     name: str
     keywords: tuple[str, ...]
     expression: re.Pattern[str]
+    longest_word: int
     spaced: bool
 
 
 _MIN_TOKEN = 14
-_SPACED = frozenset(
-    ("aws_secret_access_key", "pem_private_key", "twilio_key", "discord_token", "bearer_token", "secret_assignment")
-)
+_SPACED = {
+    "aws_secret_access_key": 40,
+    "pem_private_key": 0,
+    "twilio_key": 34,
+    "discord_token": 58,
+    "bearer_token": 16,
+    "secret_assignment": 0,
+}
+"""Patterns whose matches may hold blanks, each with the length of the word that they hold at least."""
 
 
 def _pattern(name: str, keywords: str, expression: str) -> _Pattern:
-    return _Pattern(name, tuple(keywords.split("|")), re.compile(expression), name in _SPACED)
+    longest_word = _SPACED.get(name, _MIN_TOKEN)
+    return _Pattern(name, tuple(keywords.split("|")), re.compile(expression), longest_word, name in _SPACED)
 
 
 _PATTERNS = (
@@ -121,9 +129,16 @@ def find_secret(text: str) -> SecretMatch | None:
     """Return the first recognised secret of a text (name and line), or None."""
     shown = _visible(text)
     lower = shown.lower()
-    long_words = " ".join([word for word in lower.split() if len(word) >= _MIN_TOKEN])
+    words = [word for word in lower.split() if len(word) >= _MIN_TOKEN]
+    long_words, longest = " ".join(words), max(map(len, words), default=0)
     for pattern in _PATTERNS:
-        if not pattern.spaced and not any(keyword in long_words for keyword in pattern.keywords):
+        if longest < pattern.longest_word:
+            continue
+        where = lower if pattern.spaced else long_words
+        for keyword in pattern.keywords:
+            if keyword in where:
+                break
+        else:
             continue
         for start, end in _windows(lower, pattern.keywords, len(shown)):
             for match in pattern.expression.finditer(shown, start, end):
@@ -139,8 +154,7 @@ _BEFORE, _AFTER = 80, 320
 def _windows(lower: str, keywords: tuple[str, ...], length: int) -> Iterator[tuple[int, int]]:
     """Yield the merged stretches of text around the keywords; all of it if lower-casing moved offsets."""
     if len(lower) != length:
-        if any(keyword in lower for keyword in keywords):
-            yield 0, length
+        yield 0, length
         return
     places = []
     for keyword in keywords:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 def iso(moment: datetime) -> str:
     """Return `2026-11-30T09:00:00Z`: UTC, whole seconds (the headings' form, wiki-format.md)."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).isoformat(timespec="seconds")[:19] + "Z"
 
 
 def iso_from_ns(time_ns: int) -> str:

@@ -184,20 +184,20 @@ def test_a_full_disk_is_one_line_and_the_next_run_completes(world: World, monkey
     import sqlite3
 
     from vaultmem.errors import IndexUnavailable
-    from vaultmem.index.apply import Applier
+    from vaultmem.index.notes import NoteWriter
 
     world.write("a.md", "# a\nindigo\n")
     world.reconcile()
     world.write("b.md", "# b\nindigo\n")
-    real = Applier._put_note
+    real = NoteWriter.put
 
-    def full(*arguments: object) -> None:
+    def full(*arguments: object, **named: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(Applier, "_put_note", full)
+    monkeypatch.setattr(NoteWriter, "put", full)
     with pytest.raises(IndexUnavailable, match="disk is full.*vaultmem reconcile"):
         world.reconcile()
-    monkeypatch.setattr(Applier, "_put_note", real)
+    monkeypatch.setattr(NoteWriter, "put", real)
     assert sorted(world.recall("indigo")) == ["a.md", "b.md"]
     assert world.is_verified() == []
 

@@ -1,6 +1,13 @@
-"""The load of an empty index writes terms while it reads: it must come to what two small steps come to."""
+"""The load of an empty index writes notes while it reads, and its readers resolve links: the end is what small steps
+come to, also when readers fail."""
 
 from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +31,20 @@ def awkward(world: World) -> None:
     world.write("three/twin.md", "# twin\nheron\n")
     world.write("three/secret.md", "# keys\nAKIA" + "Q7ZX3RT5WV9YB2MN" + " heron\n")
     world.write("three/picture.png", b"\x89PNG")
+    world.write("four/target.md", "---\naliases: [Other Name, Second]\n---\n# Part one\nheron ^block\n")
+    world.write("four/other.md", "---\naliases: [other name]\n---\n# other\n")
+    world.write(
+        "four/links.md",
+        "---\nup: '[[target]]'\ncao:\n  links:\n  - {to: '[[target]]', type: supersedes}\n  - {to: same-key}\n"
+        f"  - {{to: {derived_key('four/other.md')}, type: contradiction}}\n---\n"
+        "[[target#Part one]] [[target#No part]] [[target#^block]] [[#Own]] [[Other Name]] [[Second|s]] [[secret]] "
+        "[[Twin]] ![[picture.png]] [m](four/target.md) [[four/target]] [[../one/victim]] [[nowhere]]\n# Own\n",
+    )
+    world.write("four/many.md", " ".join(f"[[n{number}]]" for number in range(80)))
+    place = {"x": 0, "y": 0, "width": 9, "height": 9}
+    file_card = {"id": "1", "type": "file", "file": "four/target.md", **place}
+    text_card = {"id": "2", "type": "text", "text": "see [[target#Part one]] [[many]]", **place}
+    world.write("four/board.canvas", json.dumps({"nodes": [file_card, text_card], "edges": []}))
 
 
 def test_a_load_at_once_equals_small_steps(world: World) -> None:
@@ -57,4 +78,37 @@ def test_a_load_that_fails_leaves_nothing(world: World) -> None:
     with open_memory(str(world.home), work=Work(interrupt)) as memory, pytest.raises(KeyboardInterrupt):
         memory.reconcile()
     assert len(world.recall("heron", limit=100)) == 100
+    assert world.is_verified() == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="children are found in /proc")
+@pytest.mark.parametrize("killed_after", [0.2, 1.0])
+def test_readers_that_die_change_nothing(world: World, killed_after: float) -> None:
+    """All are killed, while they read or when they are to resolve links: what they owe is done here."""
+    awkward(world)
+    for number in range(PLAIN):
+        world.write(f"plain/n{number}.md", f"# n{number}\nheron {number} [[n{(number * 7) % PLAIN}]]\n")
+    killed = []
+
+    def kill(phase: str, done: int, total: int) -> None:
+        if phase == "reading" and done >= total * killed_after and not killed:
+            for task in Path("/proc/self/task").iterdir():
+                killed.extend(int(pid) for pid in (task / "children").read_text().split())
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+
+    with open_memory(str(world.home), work=Work(kill)) as memory:
+        memory.reconcile()
+    assert killed
+    assert world.is_verified() == []
+
+
+@pytest.mark.parametrize("program", ["/bin/false", "/no/such/python"])
+def test_no_reader_can_be_started(world: World, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    awkward(world)
+    for number in range(PLAIN):
+        world.write(f"plain/n{number}.md", f"# n{number}\nheron {number} [[n{(number * 7) % PLAIN}]]\n")
+    monkeypatch.setattr(sys, "executable", program)
+    world.reconcile()
+    monkeypatch.undo()
     assert world.is_verified() == []

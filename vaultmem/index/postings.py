@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from vaultmem.index.apply import STREAM_COLUMNS
+from vaultmem.index.notes import STREAM_COLUMNS
 from vaultmem.index.rows import full_text_columns, stream_columns
 from vaultmem.index.search import SearchEngine
 

@@ -58,13 +58,15 @@ class PreparedNote(NamedTuple):
         """Return the note as bytes for another process or a spool file of ours."""
         return marshal.dumps(tuple(self))
 
-    def link_values(self) -> list[tuple[Link, str]]:
-        """Return the links, each with the folded name that its candidates are found by."""
-        return [(Link._make(values[:-1]), values[-1]) for values in self.links]
 
-    def cao_values(self) -> list[CaoLink]:
-        """Return the valid rows of `cao.links`."""
-        return [CaoLink(*values) for values in self.cao_links]
+def link_values(links: Sequence[tuple[Any, ...]]) -> list[tuple[Link, str]]:
+    """Return the links of `PreparedNote.links`, each with the folded name that its candidates are found by."""
+    return [(Link._make(values[:-1]), values[-1]) for values in links]
+
+
+def cao_values(rows: Sequence[tuple[Any, ...]]) -> list[CaoLink]:
+    """Return the valid rows of `cao.links` of `PreparedNote.cao_links`."""
+    return [CaoLink(*values) for values in rows]
 
 
 def prepared_from(data: bytes) -> PreparedNote:
@@ -118,11 +120,11 @@ def prepare_note(note: ParsedNote, path: str) -> PreparedNote:
         folded_aliases=tuple(sorted({fold(alias) for alias in note.aliases})),
         nested_tags=tuple(sorted({parent for tag in note.tags for parent in with_parents(tag)})),
         links=tuple((*link, lookup_name(link.path)) for link in note.links if not _CAO_PROPERTY.match(link.key)),
-        cao_links=tuple(_cao_values(row) for row in (note.cao.links if note.cao else ())),
+        cao_links=tuple(_cao_row(row) for row in (note.cao.links if note.cao else ())),
     )
 
 
-def _cao_values(row: CaoLink) -> tuple[Any, ...]:
+def _cao_row(row: CaoLink) -> tuple[Any, ...]:
     return (row.to, row.type, row.status, row.origin, row.confidence, row.line)
 
 
@@ -188,6 +190,8 @@ def token_estimate(text: str) -> int:
 
 
 def _json(value: Any) -> str:
+    if not value:  # most notes have no aliases, block ids or sections, and an encoder is made for each call
+        return "{}" if isinstance(value, dict) else "[]"
     return _ENCODER.encode(value)
 
 

@@ -92,13 +92,15 @@ CREATE TABLE finding (         -- lasting findings; those of links follow from t
 );
 """
 
-_LATE_INDEXES = """
+_NOTE_INDEXES = """
 CREATE INDEX note_quarantine ON note (vault) WHERE quarantine <> '';
 CREATE INDEX note_mapping ON note (vault, mapping);
 CREATE INDEX note_binding ON note (scope, scope_id, updated_at);
 CREATE INDEX note_hash ON note (content_hash);
 CREATE INDEX alias_note ON alias (note_id);
 CREATE INDEX tag_note ON tag (note_id);
+"""
+_LINK_INDEXES = """
 CREATE INDEX link_source ON link (source_id);
 CREATE INDEX link_lookup ON link (lookup);
 CREATE INDEX link_target ON link (target_id) WHERE target_id IS NOT NULL;
@@ -110,7 +112,7 @@ CREATE INDEX edge_contradicts ON edge (scope, scope_id, source_key) WHERE type =
 CREATE INDEX edge_contradicted ON edge (scope, scope_id, target_key) WHERE type = 'contradiction' AND status = 'active';
 CREATE INDEX finding_file ON finding (file_id);
 """
-"""Indexes that a bulk load of an empty index does without: they are made at its end, sorted."""
+"""Indexes that a bulk load of an empty index does without: they are made when their tables are full, sorted."""
 
 
 class IncompleteIndex(sqlite3.DatabaseError):
@@ -171,7 +173,7 @@ def connect_read_only(path: str) -> sqlite3.Connection:
 def _create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for statement in (_TABLES + _LATE_INDEXES).split(";\n"):
+        for statement in (_TABLES + _NOTE_INDEXES + _LINK_INDEXES).split(";\n"):
             if statement.strip():
                 connection.execute(statement)
         connection.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
@@ -184,13 +186,13 @@ def _create_tables(connection: sqlite3.Connection) -> None:
 
 def drop_late_indexes(connection: sqlite3.Connection) -> None:
     """Drop the indexes that a bulk load does without (inside its transaction)."""
-    for name in re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", _LATE_INDEXES):
+    for name in re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", _NOTE_INDEXES + _LINK_INDEXES):
         connection.execute(f"DROP INDEX {name}")
 
 
-def create_late_indexes(connection: sqlite3.Connection) -> None:
-    """Make them again, sorted."""
-    for statement in _LATE_INDEXES.split(";\n"):
+def create_late_indexes(connection: sqlite3.Connection, *, of_links: bool) -> None:
+    """Make them again, those of notes or those of links and findings."""
+    for statement in (_LINK_INDEXES if of_links else _NOTE_INDEXES).split(";\n"):
         if statement.strip():
             connection.execute(statement)
 

@@ -24,7 +24,10 @@ _LIST = re.compile(r"^[ \t>]*(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$)", re.MULTILINE)
 
 _SPANS = re.compile(r"^ {0,3}(?:```|~~~|\$\$|<)", re.MULTILINE)
 """A line that may begin a block in which other lines mean nothing: fence, math, HTML (CommonMark 4.5, 4.6)."""
-_SPAN_SIGNS = ("```", "~~~", "$$", "<")
+_SPAN_SIGNS = (b"```", b"~~~", b"$$", b"<")
+_KEPT = b"[]()#^<>$`~=\t"
+_NOT_KEPT = bytes(set(range(256)) - set(_KEPT))
+_KEPT_OF_SIGNS = tuple((sign, bytes(code for code in sign.encode() if code in _KEPT)) for sign in _SIGNS)
 _FENCE = re.compile(r"(`{3,}(?=[^`\n]*$)|~{3,}).*\n?", re.MULTILINE)
 
 _MARK = r"(?:[-+*]|[0-9]{1,9}[.)])(?: {1,4}|\t)"
@@ -64,7 +67,10 @@ class Taken:
 
 def take_plain(body: str) -> Taken:
     """Take the plain pieces out of a body (line ends `\\n`)."""
-    body, limit = _without_fences(body)
+    signs_alone = body.encode("utf-8", "surrogatepass").translate(None, _NOT_KEPT)  # to look for each is slower
+    body, limit = _without_fences(body, signs_alone)
+    if limit >= len(body) and (pieces := _all_plain(body, signs_alone)) is not None:
+        return Taken("", pieces)
     taken: list[Piece] = []
     left: list[str] = []
     line = start = 0
@@ -89,18 +95,48 @@ def take_plain(body: str) -> Taken:
     return Taken("".join(left) if kept else "", taken)
 
 
+def _all_plain(body: str, signs_alone: bytes) -> list[Piece] | None:
+    """Return the pieces of a body if it has neither indented nor underlined lines, and nothing in it needs the parser.
+
+    This is most bodies, and they need a look at the pieces with signs only.
+    """
+    if body[:1] in (" ", "\t") or "\n " in body or (b"\t" in signs_alone and "\n\t" in body):
+        return None
+    if ("\n-" in body or b"=" in signs_alone) and _UNDERLINE.search(body):
+        return None
+    pieces: list[Piece] = []
+    line = start = end = 0
+    signs = [sign for sign, kept in _KEPT_OF_SIGNS if kept in signs_alone]
+    places = {sign: at for sign in signs if (at := body.find(sign)) >= 0}
+    while places:
+        at = min(places.values())
+        gap, above = body.rfind("\n\n", end, at), start
+        start = gap + 2 if gap >= 0 else end
+        end = body.find("\n\n", at)
+        end = len(body) if end < 0 else end
+        line += body.count("\n", above, start)
+        text = body[start:end].strip("\n")
+        found = _pieces(text, line + body.startswith("\n", start)) if _is_plain(text) else []
+        if not found:
+            return None
+        pieces += found
+        places = {sign: at if at >= end else body.find(sign, end) for sign, at in places.items()}
+        places = {sign: at for sign, at in places.items() if at >= 0}
+    return pieces
+
+
 def _gaps(body: str) -> Iterator[tuple[int, int]]:
     for gap in _GAP.finditer(body):
         yield gap.span()
     yield len(body), len(body)
 
 
-def _without_fences(body: str) -> tuple[str, int]:
+def _without_fences(body: str, signs_alone: bytes) -> tuple[str, int]:
     """Return the body with fenced code at the margin blanked out, and the offset up to which all else is certain.
 
     A fence at the margin is one wherever it stands, but in another fence, math or HTML.
     """
-    spans = _SPANS.search(body) if any(sign in body for sign in _SPAN_SIGNS) else None
+    spans = _SPANS.search(body) if any(sign in signs_alone for sign in _SPAN_SIGNS) else None
     pieces: list[str] = []
     start = length = 0
     while spans is not None:

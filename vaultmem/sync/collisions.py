@@ -54,10 +54,14 @@ class Rules:
         cut, put = self.rel_of[vault, mapping]
         return put + path[len(cut) :]
 
-    def likely_key(self, facts: FileFacts) -> str:
-        """Return the key that a new note gets unless another note has it."""
+    def likely_put(self, facts: FileFacts) -> Put:
+        """Return what planning makes of a new file unless other files or state.db have a say."""
         file = facts.file
-        return facts.claimed_key or derived_key(self.rel(file.vault, file.mapping, file.path))
+        if not file.holds_note:
+            return Put(facts, 0)
+        rel = self.rel(file.vault, file.mapping, file.path)
+        key = facts.claimed_key or derived_key(rel)
+        return Put(facts, 0, rel, key, facts.own_quarantine, file.signature.mtime_ns)
 
     def is_home_of(self, file: KnownFile | Put) -> bool:
         """Tell whether a note lies where our own note of its claimed key would lie."""
@@ -136,7 +140,8 @@ class CollisionSettler:
             if not quarantine and (binding.scope, binding.scope_id or "", new_key) in self._rules.forgotten:
                 quarantine, collision = "deindexed_retained", _forgotten(item, new_key, binding)
             if isinstance(item, Put):
-                self._settled[id(item)] = replace(item, key=new_key, quarantine=quarantine, collision=collision)
+                if (new_key, quarantine, collision) != (item.key, item.quarantine, item.collision):
+                    self._settled[id(item)] = replace(item, key=new_key, quarantine=quarantine, collision=collision)
             elif quarantine or item.quarantine or new_key != key:
                 self._marks[item.id] = Mark(item, new_key, quarantine, collision)
 

@@ -10,7 +10,7 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from vaultmem.config_rules import VaultConfig
@@ -36,26 +36,45 @@ class PreparedStore:
     """Prepared notes by reference: in memory for few, in an anonymous temporary file for many."""
 
     def __init__(self, expected: int) -> None:
-        self._memory: list[PreparedNote | tuple[int, int]] = []
+        self._kept: dict[int, PreparedNote | tuple[int, int]] = {}
         many = expected > KEEP_IN_MEMORY
         self._file = tempfile.TemporaryFile(prefix="vaultmem-") if many else None  # noqa: SIM115  closed by close()
         self._end = 0
+        self._next = 0
 
-    def put(self, note: PreparedNote | bytes) -> int:
-        """Keep a note (or its bytes) and return its reference."""
+    def reserve(self, count: int) -> int:
+        """Return the first of `count` references that `put_all` will fill, or leave."""
+        first = self._next
+        self._next += count
+        return first
+
+    def put(self, note: PreparedNote) -> int:
+        """Keep a note and return its reference."""
+        ref = self.reserve(1)
         if self._file is None:
-            self._memory.append(prepared_from(note) if isinstance(note, bytes) else note)
+            self._kept[ref] = note
         else:
-            data = note if isinstance(note, bytes) else note.to_bytes()
-            self._file.seek(self._end)
-            self._file.write(data)
-            self._memory.append((self._end, len(data)))
-            self._end += len(data)
-        return len(self._memory) - 1
+            self._spool(ref, note.to_bytes())
+        return ref
+
+    def put_all(self, first: int, notes: Sequence[bytes]) -> None:
+        """Keep notes as `PreparedNote.to_bytes` gave them, under references from `first` on."""
+        for ref, data in enumerate(notes, first):
+            if self._file is None:
+                self._kept[ref] = prepared_from(data)
+            else:
+                self._spool(ref, data)
+
+    def _spool(self, ref: int, data: bytes) -> None:
+        assert self._file is not None
+        self._file.seek(self._end)
+        self._file.write(data)
+        self._kept[ref] = (self._end, len(data))
+        self._end += len(data)
 
     def get(self, ref: int) -> PreparedNote:
         """Return the note of a reference."""
-        kept = self._memory[ref]
+        kept = self._kept[ref]
         if isinstance(kept, PreparedNote):
             return kept
         assert self._file is not None
@@ -64,7 +83,7 @@ class PreparedStore:
 
     def close(self) -> None:
         """Drop what was kept."""
-        self._memory.clear()
+        self._kept.clear()
         if self._file is not None:
             self._file.close()
 

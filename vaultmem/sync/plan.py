@@ -205,7 +205,7 @@ class _Planner:
         for fact in self.facts:
             place = fact.file.vault, fact.file.raw_path
             old, origin = self.old.get(place), moves.get(place)
-            if fact.file.kind != "note" or fact.file.binding is None:
+            if not fact.file.holds_note:
                 if old is not None and old.binding is not None:
                     self._forget_identity(old)
                 same = old is not None and old.binding is None and self._same(fact, old)
@@ -246,7 +246,7 @@ class _Planner:
     def _put(self, fact: FileFacts, old: KnownFile | None, origin: KnownFile | None) -> Put:
         row = old or origin
         kind = "moved" if origin is not None else "changed" if old is not None else "added"
-        is_note = fact.file.kind == "note" and fact.file.binding is not None
+        is_note = fact.file.holds_note
         rel = self._rel(fact) if is_note else ""
         seen = self._seen_ns(fact, rel, row) if is_note else 0
         return Put(fact, row.id if row else 0, rel, seen_ns=seen, moved_from=origin.path if origin else "", kind=kind)

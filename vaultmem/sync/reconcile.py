@@ -39,7 +39,7 @@ from vaultmem.sync.scan import VaultScan, scan_paths, scan_vault
 from vaultmem.times import iso
 
 if TYPE_CHECKING:
-    from vaultmem.sync.facts import PreparedStore
+    from vaultmem.sync.readers import Readers
 
 LOCK_WAIT_S = 30.0
 
@@ -255,18 +255,21 @@ class Reconciler:
         # the parser is imported only when there is something to parse: start-up of commands counts
         from vaultmem.index.apply import Applier
         from vaultmem.sync.facts import PreparedStore
+        from vaultmem.sync.readers import Readers
 
         total = sum(len(scan.changed) for scan in scans)
         store = PreparedStore(total)
         connection = self.database.connection()
         rules = rules_of(self.config, judgements.forgotten)
+        known = IndexView(connection)  # before anything is written early
         applier = Applier(connection, self.database.engine, store.get, judgements.rejected)
+        early = None if dry_run else applier.begin_load(total, rules.likely_put)
+        readers = Readers(store, keep_links=early is not None)
         try:
-            early = None if dry_run else applier.begin_load(total, rules.likely_key)
             plan = plan_changes(
-                self._read(scans, store, work, early.take if early is not None else lambda part: None),
+                self._read(scans, readers, work, early.take if early is not None else lambda part: None),
                 gone,
-                IndexView(connection),
+                known,
                 self.state,
                 rules,
                 judgements.rejudge,
@@ -284,21 +287,20 @@ class Reconciler:
                 work.report("indexing", applied, 2 * len(plan.puts))
 
             findings = {scan.vault: self._findings_of(scan, only) for scan in scans if scan.reachable}
-            applier.apply(plan, findings, meta, applied_one)
+            applier.apply(plan, findings, meta, applied_one, readers)
             return plan
         finally:
             applier.abort()
+            readers.close()
             store.close()
 
     def _read(
         self,
         scans: Sequence[VaultScan],
-        store: PreparedStore,
+        readers: Readers,
         work: Work,
         ready: Callable[[Sequence[FileFacts]], None],
     ) -> list[FileFacts]:
-        from vaultmem.sync.readers import read_files
-
         total = sum(len(scan.changed) for scan in scans)
         done = 0
 
@@ -310,7 +312,7 @@ class Reconciler:
         facts: list[FileFacts] = []
         for vault, scan in zip(self.config.sources, scans, strict=True):
             if scan.changed:
-                facts += read_files(vault, scan.changed, store, parsed_one, ready)
+                facts += readers.read(vault, scan.changed, parsed_one, ready)
         return facts
 
     def _write_findings_only(

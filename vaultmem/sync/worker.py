@@ -1,46 +1,109 @@
 """A reader process: file lists in on standard input, facts and prepared notes out on standard output.
 
 It holds no lock and no database, and ends when its input does, so a killed parent leaves nothing behind.
+Messages come from our own parent, through a pipe that nobody else has.
 """
 
 from __future__ import annotations
 
 import gc
+import marshal
 import pickle
 import sys
+from collections.abc import Collection, Iterator, Sequence
 
-from vaultmem.index.rows import PreparedNote
+from vaultmem.config_rules import VaultConfig
+from vaultmem.index.resolution import HeldNames, Resolver, Unsettled, link_rows
+from vaultmem.index.rows import PreparedNote, cao_values, link_values
+from vaultmem.model import SourceFile
+from vaultmem.operations import FileFacts
 from vaultmem.sync.collector import look_rarely
 from vaultmem.sync.facts import FactsReader, PreparedStore
 
 
 class _Collected(PreparedStore):
-    """Keeps notes as bytes until they are sent."""
+    """Keeps the notes of one chunk until they are sent."""
 
     def __init__(self) -> None:
         super().__init__(0)
-        self.notes: list[bytes] = []
+        self._first_ref = 0
+        self.notes: list[PreparedNote] = []
 
-    def put(self, note: PreparedNote | bytes) -> int:
-        self.notes.append(note if isinstance(note, bytes) else note.to_bytes())
-        return len(self.notes) - 1
+    def begin(self, first_ref: int) -> None:
+        """Begin a chunk."""
+        self._first_ref = first_ref
+        self.notes = []
+
+    def put(self, note: PreparedNote) -> int:
+        self.notes.append(note)
+        return self._first_ref + len(self.notes) - 1
 
 
-def main() -> None:
-    """Serve one parent: a vault's settings first, then lists of files."""
+class _Worker:
+    def __init__(self, keep_links: bool) -> None:
+        self._store = _Collected()
+        self._keep_links = keep_links
+        self._reader: FactsReader | None = None
+        self._chunks: list[bytes] = []
+        """The links of notes that were read, a chunk each."""
+
+    def use(self, vault: VaultConfig) -> None:
+        """Read files of this vault from now on."""
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = FactsReader(vault, self._store)
+
+    def read(self, first_ref: int, files: Sequence[SourceFile]) -> tuple[list[FileFacts], list[bytes]]:
+        """Return facts and prepared notes of a chunk of files."""
+        assert self._reader is not None
+        self._store.begin(first_ref)
+        facts = [self._reader.read(file) for file in files]
+        notes = self._store.notes
+        if self._keep_links:
+            sources = [(fact.file, notes[fact.ref - first_ref]) for fact in facts if fact.ref >= 0]
+            kept = [(file.vault, file.raw_path, note.links, note.cao_links) for file, note in sources]
+            self._chunks.append(marshal.dumps(kept))
+        return facts, [note.to_bytes() for note in notes]
+
+    def resolve(self, table: bytes, rejected: Collection[str]) -> Iterator[bytes]:
+        """Yield for each chunk that was read `resolution.Resolved` as bytes."""
+        names = HeldNames(marshal.loads(table))
+        resolver = Resolver(names, rejected)
+        for chunk in self._chunks:
+            sources, settled = [], []
+            for vault, raw_path, links, cao_links in marshal.loads(chunk):
+                source = names.at(vault, raw_path)
+                if source is None:
+                    continue
+                rows = link_rows(link_values(links), cao_values(cao_links), source.binding, vault)
+                try:
+                    found = resolver.links_of(source, vault, rows, ())
+                except Unsettled:
+                    continue
+                settled.append(source.id)
+                if found is not None:
+                    sources.append(tuple(found))
+            yield marshal.dumps((sources, settled))
+
+
+def main(keep_links: bool) -> None:
+    """Serve one parent until it closes the pipe."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr
     gc.freeze()
     look_rarely()
-    vault = pickle.load(source)  # from our own parent, through a pipe that nobody else has
-    store = _Collected()
-    reader = FactsReader(vault, store)
+    worker = _Worker(keep_links)
     while True:
         try:
-            files = pickle.load(source)
+            request, *values = pickle.load(source)
         except EOFError:
             return
-        store.notes = []
-        facts = [reader.read(file) for file in files]
-        pickle.dump((facts, store.notes), sink, pickle.HIGHEST_PROTOCOL)
-        sink.flush()
+        if request == "use":
+            worker.use(*values)
+        elif request == "read":
+            pickle.dump(worker.read(*values), sink, pickle.HIGHEST_PROTOCOL)
+            sink.flush()
+        else:
+            for answer in worker.resolve(*values):
+                pickle.dump(answer, sink, pickle.HIGHEST_PROTOCOL)
+                sink.flush()

