@@ -24,7 +24,7 @@ def facts(path: str, **values: Any) -> FileFacts:
         0,
         values.pop("excluded_by", ""),
     )
-    defaults: dict[str, Any] = {"content_hash": f"hash of {path}", "body_size": 100, "ref": 0}
+    defaults: dict[str, Any] = {"content_hash": f"hash of {path}", "body_size": 100, "outline": "([], [])", "ref": 0}
     return FileFacts(file, "ok", **{**defaults, **values})
 
 
@@ -39,7 +39,7 @@ def known(id_: int, path: str, key: str, **values: Any) -> KnownFile:
         "rel": path,
         "binding": GLOBAL,
         "body_size": 100,
-        "outline_hash": "([], [])",
+        "outline": "([], [])",
     }
     return KnownFile(id=id_, path=path, key=key, **{**defaults, **values})
 
@@ -50,6 +50,7 @@ class FakeIndex:
     def __init__(self, *rows: KnownFile, links: dict[int, tuple[set[str], set[int]]] | None = None) -> None:
         self.rows = rows
         self.links = links or {}
+        self.is_empty = not rows
 
     def files_at(self, vault: str, raw_paths: Collection[str]) -> dict[str, KnownFile]:
         return {row.raw_path: row for row in self.rows if row.vault == vault and row.raw_path in raw_paths}

@@ -6,7 +6,7 @@ Values that come by the hundred thousand are named tuples, which are made and co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 Severity = Literal["error", "warn", "info"]
@@ -44,8 +44,7 @@ class Finding:
     vault: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(NamedTuple):
     """The stat values that must all be equal for a file to count as unchanged (design.md §5)."""
 
     size: int
@@ -76,9 +75,12 @@ class SourceFile:
         """Whether the file is a note of some scope."""
         return self.kind == "note" and self.binding is not None
 
+    def with_signature(self, signature: Signature) -> SourceFile:
+        """Return the file as it was when it was read; nearly always that is as it was seen."""
+        return self if signature == self.signature else replace(self, signature=signature)
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+
+class Heading(NamedTuple):
     """A heading with its text as written (markup kept) and its 1-based line."""
 
     level: int

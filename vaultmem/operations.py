@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vaultmem.model import Binding, Finding, Heading, Link, SourceFile
+from vaultmem.model import Binding, Finding, Link, SourceFile
 from vaultmem.notes.wikilinks import fold
 
 
@@ -16,7 +17,8 @@ class FileFacts:
     """What a changed file is, in little: enough to plan with.
 
     `status`: ok | unstable (it changes while read: the old row stays) | gone | unreadable.
-    `ref` finds the prepared note in the PreparedStore (-1: none); `links` are those of a canvas.
+    `outline` is `outline_of` a note; `links` are those of a canvas. `ref` finds the prepared note in the
+    PreparedStore (-1: none).
     """
 
     file: SourceFile
@@ -26,8 +28,7 @@ class FileFacts:
     claimed_key: str = ""
     own_quarantine: str = ""
     aliases: tuple[str, ...] = ()
-    headings: tuple[Heading, ...] = ()
-    blocks: tuple[str, ...] = ()
+    outline: str = ""
     body_size: int = 0
     findings: tuple[Finding, ...] = ()
     links: tuple[Link, ...] = ()
@@ -53,7 +54,7 @@ class KnownFile:
     own_quarantine: str = ""
     quarantine: str = ""
     body_size: int = 0
-    outline_hash: str = ""
+    outline: str = ""
     aliases: tuple[str, ...] = ()
 
     @property
@@ -183,6 +184,6 @@ def alias_lookup(vault: str, alias: str) -> str:
     return f"{vault}:{fold(alias.rpartition('/')[2])}"
 
 
-def outline_hash(fact: FileFacts) -> str:
-    """Return a text that changes when headings or block ids do: what subpaths are checked against."""
-    return repr(([(h.level, h.text) for h in fact.headings], sorted(fact.blocks))) if fact.ref >= 0 else ""
+def outline_of(headings: Iterable[tuple[int, str]], blocks: Iterable[str]) -> str:
+    """Return a text that changes when headings (level, text) or block ids do: what subpaths are checked against."""
+    return repr((list(headings), sorted(blocks)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from vaultmem.config import NATIVE_ID
@@ -115,7 +116,7 @@ class NoteWriter:
         note_id, vault = values["id"], values["vault"]
         values["searchable"] = int(not values["quarantine"])
         values["note_digest"] = _note_digest(values, findings)
-        self._connection.execute(_NOTE_INSERT, tuple(values[name] for name in _NOTE_FIELDS))
+        self._connection.execute(_NOTE_INSERT, _in_order(values))
         if values["searchable"]:
             self._engine.add(self._connection, note_id, full_text_columns(streams, values["key"]))
             if aliases:
@@ -169,11 +170,13 @@ _NOTE_FIELDS = (
     *("searchable", "note_digest", "fixed_hash", "body_line", "body_size", "tags", "aliases", "headings", "blocks"),
     *("sections", "properties", "body"),
 )
+_in_order = itemgetter(*_NOTE_FIELDS)
 STREAM_COLUMNS = "title, path, aliases, tags, headings, body"
 _IN_DIGEST = (
     *("uid", "vault", "path", "rel", "key", "claimed_key", "scope", "scope_id", "source_kind", "mapping", "created_at"),
     *("updated_at", "content_hash", "own_quarantine", "quarantine", "fixed_hash", "body_size"),
 )
+_told_in_digest = itemgetter(*_IN_DIGEST)
 
 
 def _note_values(put: Put, prepared: PreparedNote, note_id: int) -> dict[str, Any]:
@@ -199,7 +202,7 @@ def _note_values(put: Put, prepared: PreparedNote, note_id: int) -> dict[str, An
         "own_quarantine": facts.own_quarantine,
         "quarantine": put.quarantine,
         "body_size": facts.body_size,
-        **{name: getattr(prepared, name) for name in _FROM_PREPARED},
+        **dict(zip(_FROM_PREPARED, _from_prepared(prepared), strict=True)),
     }
 
 
@@ -207,8 +210,9 @@ _FROM_PREPARED = (
     *("type", "managed", "title", "token_estimate", "fixed_hash", "body_line", "tags", "aliases", "headings", "blocks"),
     *("sections", "properties", "body"),
 )
+_from_prepared = attrgetter(*_FROM_PREPARED)
 
 
 def _note_digest(values: dict[str, Any], findings: Sequence[Finding]) -> bytes:
     rows = sorted((f.path, f.code, f.severity, f.line, f.message) for f in findings)
-    return digest.row_hash("note", [*(values[name] for name in _IN_DIGEST), rows])
+    return digest.row_hash("note", [*_told_in_digest(values), rows])

@@ -9,7 +9,7 @@ from typing import Any
 
 from vaultmem.model import Binding
 from vaultmem.notes.wikilinks import fold
-from vaultmem.operations import KnownFile
+from vaultmem.operations import KnownFile, outline_of
 
 _FILE_COLUMNS = (
     "f.id, f.vault, f.path, f.raw_path, f.kind, f.mtime_ns, f.content_hash, f.excluded, "
@@ -50,15 +50,13 @@ def _known_file(row: Sequence[Any]) -> KnownFile:
         own_quarantine=row[13] or "",
         quarantine=row[14] or "",
         body_size=row[15] or 0,
-        outline_hash=outline_text(row[16], row[17]) if binding else "",
+        outline=_outline(row[16], row[17]) if binding else "",
         aliases=tuple(json.loads(row[18])) if row[18] else (),
     )
 
 
-def outline_text(headings: str, blocks: str) -> str:
-    """Return the comparable form of a note's stored headings and block ids (see plan.outline_hash)."""
-    pairs = [(level, text) for level, text, _ in json.loads(headings)]
-    return repr((pairs, sorted(json.loads(blocks))))
+def _outline(headings: str, blocks: str) -> str:
+    return outline_of(((level, text) for level, text, _ in json.loads(headings)), json.loads(blocks))
 
 
 class IndexView:
@@ -66,11 +64,11 @@ class IndexView:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._empty = connection.execute("SELECT 1 FROM file LIMIT 1").fetchone() is None
+        self.is_empty = connection.execute("SELECT 1 FROM file LIMIT 1").fetchone() is None
 
     def files_at(self, vault: str, raw_paths: Collection[str]) -> dict[str, KnownFile]:
         """Return the rows of these files by raw path."""
-        if self._empty:
+        if self.is_empty:
             return {}
         found: dict[str, KnownFile] = {}
         for batch in chunked(raw_paths):
@@ -82,7 +80,7 @@ class IndexView:
 
     def notes_with_key(self, binding: Binding, key: str) -> list[KnownFile]:
         """Return the notes of that key in a binding, by path."""
-        if self._empty:
+        if self.is_empty:
             return []
         sql = (
             f"SELECT {_FILE_COLUMNS} FROM note n JOIN file f ON f.id = n.id "
@@ -93,7 +91,7 @@ class IndexView:
 
     def files_named(self, vault: str, name: str) -> list[KnownFile]:
         """Return the files of that folded name in a vault, by path."""
-        if self._empty:
+        if self.is_empty:
             return []
         sql = f"SELECT {_FILE_COLUMNS} {_FROM} WHERE f.vault = ? AND f.name = ? ORDER BY f.path, f.raw_path"
         return [_known_file(row) for row in self._connection.execute(sql, (vault, name))]
@@ -107,7 +105,7 @@ class IndexView:
         return self._sources("target_id", ids)
 
     def _sources(self, column: str, values: Collection[Any]) -> set[int]:
-        if self._empty:
+        if self.is_empty:
             return set()
         found: set[int] = set()
         for batch in chunked(sorted(values)):

@@ -70,6 +70,22 @@ class Held:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Keys by (scope, scope id, path) and times by (scope, scope id, path, content hash); see `StateStore`."""
+
+    keys: dict[tuple[str, ...], str]
+    times: dict[tuple[str, ...], int]
+
+    def key_of(self, binding: Binding, rel: str) -> str:
+        """See `StateStore.key_of`."""
+        return self.keys.get((*_binding(binding), rel), "")
+
+    def first_seen(self, binding: Binding, rel: str, content_hash: str) -> int:
+        """See `StateStore.first_seen`."""
+        return self.times.get((*_binding(binding), rel, content_hash), 0)
+
+
 class StateStore:
     """One open state.db; every method is one transaction."""
 
@@ -151,6 +167,12 @@ class StateStore:
             (*_binding(binding), rel, content_hash),
         ).fetchone()
         return int(row[0]) if row else 0
+
+    def remembered(self) -> Remembered:
+        """Return both tables as they are now: one look for a whole vault."""
+        keys = self._db.execute("SELECT scope, scope_id, rel, key FROM identity")
+        times = self._db.execute("SELECT scope, scope_id, rel, content_hash, mtime_ns FROM times")
+        return Remembered({tuple(place): key for *place, key in keys}, {tuple(text): time for *text, time in times})
 
     def record(self, identities: Iterable[IdentityChange], times: Iterable[FirstSeen]) -> None:
         """Write what a plan changes of identities and times; the same plan twice is harmless."""

@@ -25,6 +25,9 @@ Planned = Mapping[tuple[Binding, str], Sequence[Put]]
 class Known(Protocol):
     """What the plan asks the index for; every answer is of the state before the run."""
 
+    @property
+    def is_empty(self) -> bool: ...
+
     def files_at(self, vault: str, raw_paths: Collection[str]) -> dict[str, KnownFile]: ...
 
     def notes_with_key(self, binding: Binding, key: str) -> list[KnownFile]: ...

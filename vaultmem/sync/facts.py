@@ -21,7 +21,7 @@ from vaultmem.model import Finding, Severity, Signature, SourceFile
 from vaultmem.notes.findings import KINDS, finding
 from vaultmem.notes.parse import parse_canvas, parse_note
 from vaultmem.notes.wiki import parse_topic
-from vaultmem.operations import FileFacts
+from vaultmem.operations import FileFacts, outline_of
 from vaultmem.secrets import find_secret
 from vaultmem.sync.exclude import PathFilter
 
@@ -132,7 +132,7 @@ class FactsReader:
         if not content.stable:
             found = finding("unstable_skipped", file.path, 0, "it kept changing while it was read")
             return FileFacts(file, "unstable", findings=(found,))
-        return self.judge(replace(file, signature=_signature(content)), content.data)
+        return self.judge(file.with_signature(_signature(content)), content.data)
 
     def _stable_content(self, file: SourceFile) -> FileBytes | None:
         for attempt in range(_TRIES):
@@ -176,8 +176,7 @@ class FactsReader:
             claimed_key=(note.cao.key or "") if note.cao else "",
             own_quarantine=quarantine,
             aliases=note.aliases,
-            headings=note.headings,
-            blocks=note.blocks,
+            outline=outline_of(((found.level, found.text) for found in note.headings), note.blocks),
             body_size=len(note.body.encode("utf-8", "replace")),
             findings=tuple(findings),
             ref=self.store.put(prepare_note(note, file.path)),

@@ -36,7 +36,6 @@ from vaultmem.operations import (
     alias_lookup,
     key_lookup,
     lookups_of_path,
-    outline_hash,
 )
 from vaultmem.sync.collisions import CollisionSettler, Known, Rules, is_taken
 
@@ -318,6 +317,8 @@ class _Planner:
         judged: Collection[int],
     ) -> set[int]:
         """Return the rows whose links may lead elsewhere now, beside those that are written anyway."""
+        if self.known.is_empty:
+            return set()
         lookups: set[str] = set()
         targets: set[int] = set()
         for put in puts:
@@ -359,7 +360,7 @@ class _Planner:
             lookups.update(new_lookups | old_lookups)
         else:
             lookups.update(new_lookups ^ old_lookups)
-        if old is not None and old.outline_hash != outline_hash(fact):
+        if old is not None and old.outline != fact.outline:
             targets.add(old.id)
 
 

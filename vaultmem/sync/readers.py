@@ -23,6 +23,7 @@ from vaultmem.index.resolution import Resolved, SourceLinks
 from vaultmem.model import SourceFile
 from vaultmem.operations import FileFacts
 from vaultmem.sync.facts import FactsReader, PreparedStore
+from vaultmem.sync.wire import facts_from, files_to_bytes
 
 PARALLEL_FROM = 600
 """Fewer files are read faster than processes start."""
@@ -89,17 +90,20 @@ class Readers:
         todo: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in range(len(chunks)):
             todo.put(number)
-        done: queue.SimpleQueue[tuple[int, _Process, _Answer | None]] = queue.SimpleQueue()
+        done: queue.SimpleQueue[tuple[int, _Process, _Answer | Exception | None]] = queue.SimpleQueue()
 
         def drive(process: _Process) -> None:
-            """Feed one process; a chunk that it fails at is answered with None."""
+            """Feed one process; a chunk that it fails at is answered with None, and a fault of ours with itself."""
             process.use(vault)
             while True:
                 try:
                     number = todo.get_nowait()
                 except queue.Empty:
                     return
-                done.put((number, process, process.read(first_refs[number], chunks[number])))
+                try:
+                    done.put((number, process, process.read(first_refs[number], chunks[number])))
+                except Exception as error:  # noqa: BLE001  raised by the thread that waits
+                    done.put((number, process, error))
 
         for process in self._processes:
             threading.Thread(target=drive, args=(process,), daemon=True).start()
@@ -110,6 +114,8 @@ class Readers:
         try:
             for _ in chunks:
                 number, process, answer = done.get()
+                if isinstance(answer, Exception):
+                    raise answer
                 if answer is None:
                     results[number] = here.read_all(chunks[number], lambda count: None)
                 else:
@@ -164,9 +170,9 @@ class _Process:
         self._send(("use", vault))
 
     def read(self, first_ref: int, files: Sequence[SourceFile]) -> _Answer | None:
-        self._send(("read", first_ref, list(files)))
-        answer: _Answer | None = self._receive()
-        return answer
+        self._send(("read", first_ref, files_to_bytes(files)))
+        answer = self._receive()
+        return None if answer is None else (facts_from(answer[0], files), answer[1])
 
     def resolve(self, names: bytes, rejected: frozenset[str]) -> None:
         self._send(("resolve", names, rejected))

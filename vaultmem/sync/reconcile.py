@@ -270,7 +270,7 @@ class Reconciler:
                 self._read(scans, readers, work, early.take if early is not None else lambda part: None),
                 gone,
                 known,
-                self.state,
+                self.state.remembered() if known.is_empty else self.state,
                 rules,
                 judgements.rejudge,
                 judgements.relink(),

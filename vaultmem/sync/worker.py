@@ -10,15 +10,14 @@ import gc
 import marshal
 import pickle
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 from vaultmem.config_rules import VaultConfig
 from vaultmem.index.resolution import HeldNames, Resolver, Unsettled, link_rows
 from vaultmem.index.rows import PreparedNote, cao_values, link_values
-from vaultmem.model import SourceFile
-from vaultmem.operations import FileFacts
 from vaultmem.sync.collector import look_rarely
 from vaultmem.sync.facts import FactsReader, PreparedStore
+from vaultmem.sync.wire import facts_to_bytes, files_from
 
 
 class _Collected(PreparedStore):
@@ -53,17 +52,17 @@ class _Worker:
             self._reader.close()
         self._reader = FactsReader(vault, self._store)
 
-    def read(self, first_ref: int, files: Sequence[SourceFile]) -> tuple[list[FileFacts], list[bytes]]:
+    def read(self, first_ref: int, files: bytes) -> tuple[bytes, list[bytes]]:
         """Return facts and prepared notes of a chunk of files."""
         assert self._reader is not None
         self._store.begin(first_ref)
-        facts = [self._reader.read(file) for file in files]
+        facts = [self._reader.read(file) for file in files_from(files)]
         notes = self._store.notes
         if self._keep_links:
             sources = [(fact.file, notes[fact.ref - first_ref]) for fact in facts if fact.ref >= 0]
             kept = [(file.vault, file.raw_path, note.links, note.cao_links) for file, note in sources]
             self._chunks.append(marshal.dumps(kept))
-        return facts, [note.to_bytes() for note in notes]
+        return facts_to_bytes(facts), [note.to_bytes() for note in notes]
 
     def resolve(self, table: bytes, rejected: Collection[str]) -> Iterator[bytes]:
         """Yield for each chunk that was read `resolution.Resolved` as bytes."""
