@@ -122,6 +122,19 @@ def test_blocks_in_any_order_are_read_as_the_parser_alone_reads_them(lines: list
     assert read_markdown(body) == read_by_the_parser_alone(body)
 
 
+MARGINAL = st.tuples(st.sampled_from(MARKS), st.sampled_from(TEXTS)).map("".join)
+
+
+@settings(max_examples=1_500)
+@given(
+    st.lists(st.tuples(MARGINAL, st.sampled_from(["\n", "\n\n", "\n\n\n"])), max_size=9),
+    st.sampled_from(["", "\n", "\n\n"]),
+)
+def test_blocks_at_the_margin_are_read_as_the_parser_alone_reads_them(lines: list[tuple[str, str]], lead: str) -> None:
+    body = lead + "".join(line + end for line, end in lines)
+    assert read_markdown(body) == read_by_the_parser_alone(body)
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -10,7 +10,7 @@ from vaultmem.index.search import COLUMNS, WEIGHTS, Filter, Row, Statistics, mat
 from vaultmem.text.tokens import Phrase
 
 HASH_BYTES = 1 << 20
-BULK_HASH_BYTES = 32 << 20
+BULK_HASH_BYTES = 16 << 20
 """Pending postings that FTS5 keeps before it writes a segment: its default, and for a bulk load."""
 _AVERAGES_ROW = 1
 """The record of fts_data that holds the number of rows and of tokens (fts5_index.c, "Averages Record")."""

@@ -83,31 +83,28 @@ class HeldNames:
 
     def __init__(self, table: Iterable[Sequence[Any]]) -> None:
         """`table`: rows of `name_row`, by vault and path."""
-        self._named: dict[tuple[str, str], list[Target]] = {}
+        self._named: dict[str, dict[str, list[Target]]] = {}
         self._aliased: dict[tuple[str, str], list[Target]] = {}
-        self._keyed: dict[tuple[Binding, str], Target] = {}
-        self._at: dict[tuple[str, str], Target] = {}
+        self._at: dict[str, dict[str, Target]] = {}
+        self._keyed: dict[tuple[Binding, str], Target] | None = None
         bindings: dict[tuple[str, str], Binding] = {}
         for vault, raw_path, file_id, path, kind, place, key, shown, aliases in table:
             binding = None
             if place is not None:
                 binding = bindings.get(place) or bindings.setdefault(place, Binding(place[0], place[1] or None))
-            target = self._at[vault, raw_path] = Target(file_id, path, kind, binding, key, shown)
-            self._named.setdefault((vault, lookup_name(path)), []).append(target)
+            target = Target(file_id, path, kind, binding, key, shown)
+            self._at.setdefault(vault, {})[raw_path] = target
+            self._named.setdefault(vault, {}).setdefault(lookup_name(path), []).append(target)
             for alias in aliases:
                 self._aliased.setdefault((vault, alias), []).append(target)
-            if binding is not None:
-                known = self._keyed.get((binding, key))
-                if known is None or (shown and not known.shown):
-                    self._keyed[binding, key] = target
 
     def at(self, vault: str, raw_path: str) -> Target | None:
         """Return the file at a place, None if the load left it out."""
-        return self._at.get((vault, raw_path))
+        return self._at.get(vault, {}).get(raw_path)
 
     def named(self, vault: str, name: str) -> Sequence[Target]:
         """See `Names`."""
-        return self._named.get((vault, name), ())
+        return self._named[vault].get(name, ())
 
     def with_alias(self, vault: str, folded: str) -> Sequence[Target]:
         """See `Names`."""
@@ -115,6 +112,13 @@ class HeldNames:
 
     def with_key(self, binding: Binding, key: str) -> Target | None:
         """See `Names`."""
+        if self._keyed is None:  # most vaults have no links by key
+            self._keyed = {}
+            for files in self._at.values():
+                for target in files.values():
+                    known = self._keyed.get((target.binding, target.key)) if target.binding else None
+                    if target.binding and (known is None or (target.shown and not known.shown)):
+                        self._keyed[target.binding, target.key] = target
         return self._keyed.get((binding, key))
 
     def has_subpath(self, target: Target, subpath: str) -> bool:

@@ -263,9 +263,9 @@ class Reconciler:
         rules = rules_of(self.config, judgements.forgotten)
         known = IndexView(connection)  # before anything is written early
         applier = Applier(connection, self.database.engine, store.get, judgements.rejected)
-        early = None if dry_run else applier.begin_load(total, rules.likely_put)
-        readers = Readers(store, keep_links=early is not None)
+        readers = Readers(store, keep_links=known.is_empty and not dry_run)
         try:
+            early = None if dry_run else applier.begin_load(total, rules.likely_put)
             plan = plan_changes(
                 self._read(scans, readers, work, early.take if early is not None else lambda part: None),
                 gone,

@@ -11,6 +11,7 @@ import marshal
 import pickle
 import sys
 from collections.abc import Collection, Iterator
+from typing import Any
 
 from vaultmem.config_rules import VaultConfig
 from vaultmem.index.resolution import HeldNames, Resolver, Unsettled, link_rows
@@ -66,7 +67,7 @@ class _Worker:
 
     def resolve(self, table: bytes, rejected: Collection[str]) -> Iterator[bytes]:
         """Yield for each chunk that was read `resolution.Resolved` as bytes."""
-        names = HeldNames(marshal.loads(table))
+        names = HeldNames(_taken(marshal.loads(table)))
         resolver = Resolver(names, rejected)
         for chunk in self._chunks:
             sources, settled = [], []
@@ -83,6 +84,13 @@ class _Worker:
                 if found is not None:
                     sources.append(tuple(found))
             yield marshal.dumps((sources, settled))
+
+
+def _taken(rows: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yield rows in order and forget them: of a large vault there are many."""
+    rows.reverse()
+    while rows:
+        yield rows.pop()
 
 
 def main(keep_links: bool) -> None:
