@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 
 from vaultmem.index.resolution import LinkRow, Resolver, SourceLinks, Target, link_rows
-from vaultmem.index.rows import PreparedNote, cao_values, link_values
+from vaultmem.index.rows import FINDING_INSERT, PreparedNote, cao_values, link_values
 from vaultmem.model import Binding, CaoLink, Finding, Heading, Link
 from vaultmem.notes.markdown import subpath_line
 from vaultmem.notes.resolve import lookup_name
@@ -18,7 +18,6 @@ from vaultmem.operations import FileFacts, key_lookup
 
 _LINK_INSERT = f"INSERT INTO link VALUES (NULL,{','.join('?' * 18)})"
 _EDGE_INSERT = f"INSERT INTO edge VALUES ({','.join('?' * 12)})"
-_FINDING_INSERT = "INSERT INTO finding VALUES (?,?,?,?,?,?,?)"
 _TARGET_SQL = (
     "SELECT f.id, f.path, f.kind, n.scope, n.scope_id, n.key, n.quarantine FROM file f LEFT JOIN note n ON n.id = f.id"
 )
@@ -159,7 +158,7 @@ class LinkWriter:
             self.added += int.from_bytes(source.digest, "big")
         self.link_rows += len(links)
         self.edge_rows += len(edges)
-        for sql, rows in ((_LINK_INSERT, links), (_EDGE_INSERT, edges), (_FINDING_INSERT, findings)):
+        for sql, rows in ((_LINK_INSERT, links), (_EDGE_INSERT, edges), (FINDING_INSERT, findings)):
             if rows:
                 self._connection.executemany(sql, rows)
         self._connection.executemany("INSERT OR REPLACE INTO source_digest VALUES (?,?)", parts)

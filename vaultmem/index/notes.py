@@ -11,7 +11,9 @@ from typing import Any
 from vaultmem.config import NATIVE_ID
 from vaultmem.index import digest
 from vaultmem.index.rows import (
+    FINDING_INSERT,
     PreparedNote,
+    finding_row,
     full_text_columns,
     prepare_note,
     stream_columns,
@@ -129,10 +131,7 @@ class NoteWriter:
 
     def _write_findings(self, file_id: int, vault: str, findings: Sequence[Finding]) -> None:
         if findings:
-            self._connection.executemany(
-                "INSERT INTO finding VALUES (?,?,?,?,?,?,?)",
-                [(file_id, vault, f.path, f.code, f.severity, f.line, f.message) for f in findings],
-            )
+            self._connection.executemany(FINDING_INSERT, [finding_row(file_id, vault, found) for found in findings])
 
     def mark(self, mark: Mark) -> None:
         """Give an unchanged note another key or standing; its text is in the row."""

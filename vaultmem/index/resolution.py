@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from vaultmem.edges import MAX_EDGES_PER_TYPE, Edge, LinkEnd, edges_of
 from vaultmem.index import digest
+from vaultmem.index.rows import finding_row
 from vaultmem.model import Binding, CaoLink, Finding, Link, Resolution
 from vaultmem.notes.findings import finding
 from vaultmem.notes.resolve import DANGLING, lookup_name, resolve_path
@@ -301,4 +302,4 @@ def _edge_row(edge: Edge, source_id: int) -> tuple[object, ...]:
 def _limit_finding(source: Target, vault: str) -> list[tuple[object, ...]]:
     message = f"more than {MAX_EDGES_PER_TYPE} relationships of one type"
     found = finding("edge_limit_exceeded", source.path, 0, message)
-    return [(source.id, vault, found.path, found.code, found.severity, found.line, found.message)]
+    return [finding_row(source.id, vault, found)]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from vaultmem.index import digest
 from vaultmem.index.search import COLUMNS, WEIGHTS
-from vaultmem.model import CaoLink, Link, ParsedNote
+from vaultmem.model import CaoLink, Finding, Link, ParsedNote
 from vaultmem.notes.resolve import lookup_name
 from vaultmem.notes.wikilinks import fold
 from vaultmem.text.prominence import always_prominent, prominent_terms
@@ -182,6 +182,14 @@ def _property_time(properties: dict[str, Any], names: Sequence[str]) -> str:
         if moment is not None:
             return iso(moment)
     return ""
+
+
+FINDING_INSERT = "INSERT INTO finding VALUES (?,?,?,?,?,?,?)"
+
+
+def finding_row(file_id: int, vault: str, found: Finding) -> tuple[Any, ...]:
+    """Return the row of a file's finding."""
+    return file_id, vault, found.path, found.code, found.severity, found.line, found.message
 
 
 def token_estimate(text: str) -> int:

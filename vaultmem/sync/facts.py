@@ -51,22 +51,19 @@ class PreparedStore:
     def put(self, note: PreparedNote) -> int:
         """Keep a note and return its reference."""
         ref = self.reserve(1)
-        if self._file is None:
-            self._kept[ref] = note
-        else:
-            self._spool(ref, note.to_bytes())
+        self._keep(ref, note)
         return ref
 
     def put_all(self, first: int, notes: Sequence[bytes]) -> None:
         """Keep notes as `PreparedNote.to_bytes` gave them, under references from `first` on."""
         for ref, data in enumerate(notes, first):
-            if self._file is None:
-                self._kept[ref] = prepared_from(data)
-            else:
-                self._spool(ref, data)
+            self._keep(ref, data)
 
-    def _spool(self, ref: int, data: bytes) -> None:
-        assert self._file is not None
+    def _keep(self, ref: int, note: PreparedNote | bytes) -> None:
+        if self._file is None:
+            self._kept[ref] = prepared_from(note) if isinstance(note, bytes) else note
+            return
+        data = note if isinstance(note, bytes) else note.to_bytes()
         self._file.seek(self._end)
         self._file.write(data)
         self._kept[ref] = (self._end, len(data))

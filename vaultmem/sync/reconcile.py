@@ -279,15 +279,8 @@ class Reconciler:
                 result.operations = plan.operations()
                 return plan
             self.state.record(plan.identities, plan.first_seen)
-            applied = 0
-
-            def applied_one(count: int) -> None:
-                nonlocal applied
-                applied += count
-                work.report("indexing", applied, 2 * len(plan.puts))
-
             findings = {scan.vault: self._findings_of(scan, only) for scan in scans if scan.reachable}
-            applier.apply(plan, findings, meta, applied_one, readers)
+            applier.apply(plan, findings, meta, work.counter("indexing", 2 * len(plan.puts)), readers)
             return plan
         finally:
             applier.abort()
@@ -301,18 +294,11 @@ class Reconciler:
         work: Work,
         ready: Callable[[Sequence[FileFacts]], None],
     ) -> list[FileFacts]:
-        total = sum(len(scan.changed) for scan in scans)
-        done = 0
-
-        def parsed_one(count: int) -> None:
-            nonlocal done
-            done += count
-            work.report("reading", done, total)
-
+        progress = work.counter("reading", sum(len(scan.changed) for scan in scans))
         facts: list[FileFacts] = []
         for vault, scan in zip(self.config.sources, scans, strict=True):
             if scan.changed:
-                facts += readers.read(vault, scan.changed, parsed_one, ready)
+                facts += readers.read(vault, scan.changed, progress, ready)
         return facts
 
     def _write_findings_only(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -67,7 +68,17 @@ def recall(
             }
         )
         return
-    for position, hit in enumerate(found.hits, 1):
+    _print_hits(found.hits)
+    if not found.hits:
+        print_line("no note matches" if query.strip() else "there is no note yet")
+        if not all_ and scope_id is None:
+            note("vaultmem: only your own project, session and agent were looked at; --all looks at all of them")
+    elif found.truncated:
+        print_line(f"{len(found.hits)} of {found.total} (--limit)")
+
+
+def _print_hits(hits: Sequence[Any]) -> None:
+    for position, hit in enumerate(hits, 1):
         mark = " (some of the words)" if hit.partial else " (related)" if hit.related else ""
         old = f" (superseded by {', '.join(hit.superseded_by)})" if hit.superseded_by else ""
         print_line(f"{position}. {hit.title}{mark}{old}")
@@ -75,13 +86,6 @@ def recall(
         print_line(f"   {hit.snippet}")
         if hit.explain:
             _print_reasons(hit)
-    shown = len(found.hits)
-    if not shown:
-        print_line("no note matches" if query.strip() else "there is no note yet")
-        if not all_ and scope_id is None:
-            note("vaultmem: only your own project, session and agent were looked at; --all looks at all of them")
-    elif found.truncated:
-        print_line(f"{shown} of {found.total} (--limit)")
 
 
 def _print_reasons(hit: Any) -> None:
