@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -81,34 +83,87 @@ def test_a_load_that_fails_leaves_nothing(world: World) -> None:
     assert world.is_verified() == []
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="children are found in /proc")
-@pytest.mark.parametrize("killed_after", [0.2, 1.0])
-def test_readers_that_die_change_nothing(world: World, killed_after: float) -> None:
-    """All are killed, while they read or when they are to resolve links: what they owe is done here."""
+def links_in_a_ring(world: World) -> None:
     awkward(world)
     for number in range(PLAIN):
         world.write(f"plain/n{number}.md", f"# n{number}\nheron {number} [[n{(number * 7) % PLAIN}]]\n")
-    killed = []
+
+
+def children() -> dict[int, bytes]:
+    """Return our child processes with their command lines."""
+    tasks = Path("/proc/self/task").iterdir()
+    found = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+    return {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in found}
+
+
+@pytest.fixture(params=["forked", "started"])
+def start(request: pytest.FixtureRequest) -> Iterator[str]:
+    """How readers come to be: a process of two threads does not fork."""
+    if request.param == "forked":
+        yield request.param
+        return
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    yield request.param
+    end.set()
+    thread.join()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="children are found in /proc")
+@pytest.mark.parametrize("killed_after", [0.2, 1.0])
+def test_readers_that_die_change_nothing(world: World, killed_after: float, start: str) -> None:
+    """All are killed, while they read or when they are to resolve links: what they owe is done here."""
+    links_in_a_ring(world)
+    others = children()
+    killed: dict[int, bytes] = {}
 
     def kill(phase: str, done: int, total: int) -> None:
         if phase == "reading" and done >= total * killed_after and not killed:
-            for task in Path("/proc/self/task").iterdir():
-                killed.extend(int(pid) for pid in (task / "children").read_text().split())
+            killed.update({pid: line for pid, line in children().items() if pid not in others})
             for pid in killed:
                 os.kill(pid, signal.SIGKILL)
 
     with open_memory(str(world.home), work=Work(kill)) as memory:
         memory.reconcile()
     assert killed
+    if threading.active_count() == 1 or start == "started":
+        ours = Path("/proc/self/cmdline").read_bytes()
+        assert {line == ours for line in killed.values()} == {start == "forked"}
+    assert children().keys() <= others.keys()
     assert world.is_verified() == []
 
 
-@pytest.mark.parametrize("program", ["/bin/false", "/no/such/python"])
-def test_no_reader_can_be_started(world: World, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
-    awkward(world)
-    for number in range(PLAIN):
-        world.write(f"plain/n{number}.md", f"# n{number}\nheron {number} [[n{(number * 7) % PLAIN}]]\n")
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="descriptors are found in /proc")
+def test_a_forked_reader_holds_nothing_of_ours(world: World) -> None:
+    """Neither a lock, a database nor standard output: only its two pipes and the vault's folder."""
+    links_in_a_ring(world)
+    held: dict[int, set[str]] = {}
+    others = children()
+
+    def look(phase: str, done: int, total: int) -> None:
+        if phase == "reading" and not held:
+            for pid in children().keys() - others.keys():
+                opened = Path(f"/proc/{pid}/fd").iterdir()
+                held[pid] = {os.readlink(link) for link in opened if os.path.lexists(link)}
+
+    with open_memory(str(world.home), work=Work(look)) as memory:
+        memory.reconcile()
+    assert held
+    for targets in held.values():
+        assert {name for name in targets if not name.startswith(("pipe:", str(world.vault)))} <= {os.devnull}
+
+
+@pytest.mark.parametrize("program", ["/bin/false", "/no/such/python", ""])
+def test_no_reader_can_be_started(world: World, monkeypatch: pytest.MonkeyPatch, program: str, start: str) -> None:
+    links_in_a_ring(world)
     monkeypatch.setattr(sys, "executable", program)
+    if start == "forked":
+        monkeypatch.setattr(os, "fork", no_more_processes)
     world.reconcile()
     monkeypatch.undo()
     assert world.is_verified() == []
+
+
+def no_more_processes() -> int:
+    raise BlockingIOError("no more processes")

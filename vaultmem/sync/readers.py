@@ -1,8 +1,7 @@
 """Read changed files: here for few, in reader processes for many; those can also resolve the links they read.
 
-Processes are plain children with pipes (`sync.worker`), so it does not matter whether the platform
-forks or spawns, nor how our own program was started. What a process that failed should have done is
-done here.
+Processes are plain children with pipes (`sync.child`), so it does not matter how our own program was
+started. What a process that failed should have done is done here.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ import marshal
 import os
 import pickle
 import queue
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
@@ -22,6 +19,7 @@ from vaultmem.config_rules import VaultConfig
 from vaultmem.index.resolution import Resolved, SourceLinks
 from vaultmem.model import SourceFile
 from vaultmem.operations import FileFacts
+from vaultmem.sync.child import start_child
 from vaultmem.sync.facts import FactsReader, PreparedStore
 from vaultmem.sync.wire import facts_from, files_to_bytes
 
@@ -65,7 +63,7 @@ class Readers:
         """
         to_open = sum(1 for file in files if file.kind != "other")
         count = min(MAX_READERS, os.cpu_count() or 1)
-        if to_open >= PARALLEL_FROM and count >= 2 and sys.executable and not self._processes:
+        if to_open >= PARALLEL_FROM and count >= 2 and not self._processes:
             self._start(count)
         if to_open < PARALLEL_FROM or not self._processes:
             reader = FactsReader(vault, self._store)
@@ -151,19 +149,11 @@ class _Process:
     """One reader process; after a failure it does nothing more and answers None."""
 
     def __init__(self, keep_links: bool) -> None:
-        code = f"import sys; sys.path[:] = {sys.path!r}; from vaultmem.sync.worker import main; main({keep_links})"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is the parent's business
-        )
+        self._child = start_child(keep_links)
         self._works = True
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
+        self._child.end()
 
     def use(self, vault: VaultConfig) -> None:
         """Read files of this vault from now on."""
@@ -186,19 +176,17 @@ class _Process:
         return [SourceLinks._make(source) for source in sources], settled
 
     def _send(self, message: tuple[Any, ...]) -> None:
-        assert self._process.stdin is not None
         if self._works:
             try:
-                pickle.dump(message, self._process.stdin, pickle.HIGHEST_PROTOCOL)
-                self._process.stdin.flush()
+                pickle.dump(message, self._child.sink, pickle.HIGHEST_PROTOCOL)
+                self._child.sink.flush()
             except _FAILURES:
                 self._works = False
 
     def _receive(self) -> Any:
-        assert self._process.stdout is not None
         if self._works:
             try:
-                return pickle.load(self._process.stdout)
+                return pickle.load(self._child.source)
             except _FAILURES:
                 self._works = False
         return None

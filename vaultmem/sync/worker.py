@@ -1,4 +1,4 @@
-"""A reader process: file lists in on standard input, facts and prepared notes out on standard output.
+"""A reader process: file lists in on one pipe, facts and prepared notes out on another.
 
 It holds no lock and no database, and ends when its input does, so a killed parent leaves nothing behind.
 Messages come from our own parent, through a pipe that nobody else has.
@@ -11,7 +11,7 @@ import marshal
 import pickle
 import sys
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 from vaultmem.config_rules import VaultConfig
 from vaultmem.index.resolution import HeldNames, Resolver, Unsettled, link_rows
@@ -93,9 +93,8 @@ def _taken(rows: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         yield rows.pop()
 
 
-def main(keep_links: bool) -> None:
-    """Serve one parent until it closes the pipe."""
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
+def main(keep_links: bool, source: BinaryIO, sink: BinaryIO) -> None:
+    """Serve one parent until it closes the pipe; requests come from `source`, answers go to `sink`."""
     sys.stdout = sys.stderr
     gc.freeze()
     look_rarely()
