@@ -275,6 +275,20 @@ def write_private_file(path: str, text: str) -> None:
         os.close(fd)
 
 
+def replace_private_file(path: str, other: str) -> None:
+    """Make a file of our home durable and rename it over `path`, which is in the same folder."""
+    fd = os.open(other, os.O_RDWR | _NOFOLLOW)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    folder_fd = os.open(os.path.dirname(path), os.O_RDONLY | _DIRECTORY)
+    try:
+        rename_over(folder_fd, os.path.basename(other), os.path.basename(path))
+    finally:
+        os.close(folder_fd)
+
+
 @contextmanager
 def file_lock(path: str, *, wait_s: float, what: str) -> Iterator[None]:
     """Hold an exclusive lock between processes; the lock file stays (never unlink it: race).

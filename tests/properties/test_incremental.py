@@ -23,11 +23,12 @@ from tests.conftest import World
 from vaultmem.clock import now
 from vaultmem.errors import VaultmemError
 from vaultmem.index import digest
+from vaultmem.index.database import beside
 from vaultmem.ops.filters import NoteFilter
 from vaultmem.ops.forget import ForgetRequest
 from vaultmem.ops.recall import RecallRequest
 from vaultmem.ops.session import Session
-from vaultmem.ops.status import _Beside, _differences, _Frozen
+from vaultmem.ops.status import _differences, _Frozen
 from vaultmem.ops.store import StoreRequest
 from vaultmem.sync.lease import is_caught_up
 from vaultmem.sync.reconcile import Reconciler, config_fingerprint
@@ -260,7 +261,7 @@ class VaultMachine(RuleBasedStateMachine):
     def check(self) -> None:
         with Session(self.config) as session:
             self.catch_up(session)
-            with _Beside(session) as fresh:
+            with beside(session.database) as fresh:
                 Reconciler(self.config, _Frozen(session.state.path), fresh).run_locked()
                 new = digest.stored_digest(fresh.connection())
                 assert _differences(session, fresh, new) == []

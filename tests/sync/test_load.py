@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import World
+from vaultmem.index.database import IndexDatabase, choose_engine
 from vaultmem.memory import open_memory
 from vaultmem.notes.keys import derived_key
 from vaultmem.ops.filters import NoteFilter
@@ -167,3 +170,58 @@ def test_no_reader_can_be_started(world: World, monkeypatch: pytest.MonkeyPatch,
 
 def no_more_processes() -> int:
     raise BlockingIOError("no more processes")
+
+
+def index_of(world: World) -> Path:
+    return next(world.home.glob("index-v*.db"))
+
+
+def empty_index(world: World) -> Path:
+    """Open the index as any command does first, and close it; return its path."""
+    database = IndexDatabase(str(world.home), choose_engine("auto"))
+    database.connection()
+    database.close()
+    return index_of(world)
+
+
+def test_a_first_load_takes_the_place_of_the_empty_file(world: World) -> None:
+    links_in_a_ring(world)
+    inode = empty_index(world).stat().st_ino
+    with world.open() as memory:
+        memory.reconcile()
+        assert index_of(world).stat().st_ino != inode
+        assert len(memory.list(NoteFilter(), 0).hits) >= PLAIN
+    assert not list(world.home.glob("*.new*"))
+    assert index_of(world).stat().st_mode & 0o777 == 0o600
+    world.write("later.md", "# later\nbittern\n")
+    assert world.recall("bittern") == ["later.md"]
+    assert world.is_verified() == []
+
+
+@pytest.mark.parametrize("command", ["reconcile", "rebuild"])
+def test_an_index_that_others_have_open_stays_the_same_file(world: World, command: str) -> None:
+    """What they have open shows the new index, too."""
+    links_in_a_ring(world)
+    path = empty_index(world)
+    inode = path.stat().st_ino
+    other = sqlite3.connect(path)
+    assert other.execute("SELECT count(*) FROM note").fetchone() == (0,)
+    assert world.cli(command).code == 0
+    assert path.stat().st_ino == inode
+    assert other.execute("SELECT count(*) FROM note").fetchone()[0] >= PLAIN
+    other.close()
+    assert world.is_verified() == []
+
+
+def test_a_first_load_that_is_killed_is_done_by_the_next_command(world: World) -> None:
+    links_in_a_ring(world)
+    command = [sys.executable, "-m", "vaultmem", "--home", str(world.home), "reconcile"]
+    for _ in range(3):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and not list(world.home.glob("*.new")):
+            pass
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert world.cli("recall", "heron", "--limit", "100", "--format", "json").json["total"] >= PLAIN
+    assert not list(world.home.glob("*.new*"))
+    assert world.cli("rebuild", "--verify").code == 0

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from vaultmem.errors import IndexUnavailable
-from vaultmem.fs import can_write_in, ensure_private_folder, file_lock, write_private_file
+from vaultmem.fs import can_write_in, ensure_private_folder, file_lock, replace_private_file, write_private_file
 from vaultmem.index import digest
 from vaultmem.index.schema import (
-    IncompleteIndex,
+    BUSY_MS,
     connect,
     connect_read_only,
     index_path,
@@ -99,6 +100,11 @@ class IndexDatabase:
         self._stamp_at_open = ""
         self._counts: Counts | None = None
 
+    @property
+    def is_private(self) -> bool:
+        """Whether only this process knows the file, and gives it up after a crash."""
+        return self.path.endswith(TEMPORARY_SUFFIX)
+
     def counts(self) -> Counts:
         """Return what is known of phrases in the index as it is now."""
         from vaultmem.index.best import Counts  # commands that don't search do without
@@ -138,14 +144,12 @@ class IndexDatabase:
         if not existed and not self.healed:
             self.healed = "there was no index yet"
             remove_older_indexes(self.home)
-        self._inode = os.stat(self.path).st_ino
         assert self._connection is not None
         if existed and not self.healed and not self._is_sealed():
             wrong = inspect(self._connection, self.engine)
             if wrong:
                 self.close()
                 self._replace_damaged(wrong)
-                self._inode = os.stat(self.path).st_ino
         return self._connection
 
     def _seal_path(self) -> str:
@@ -177,13 +181,19 @@ class IndexDatabase:
         except OSError:
             return False
 
+    def _open_lock(self) -> AbstractContextManager[None]:
+        """Held while a file is opened, made or put in the place of another: nobody opens one that is going."""
+        return file_lock(os.path.join(self.home, "locks", "open.lock"), wait_s=OPEN_WAIT_S, what="opening the index")
+
     def _open(self) -> sqlite3.Connection:
         """Open the file; one process at a time makes it, and the others find it whole."""
-        if os.path.exists(self.path) and os.path.getsize(self.path):
-            with suppress(IncompleteIndex, IndexUnavailable):
-                return self._opened(connect(self.path))
-        with file_lock(os.path.join(self.home, "locks", "open.lock"), wait_s=OPEN_WAIT_S, what="making the index"):
-            return self._opened(connect(self.path, create=True))
+        with self._open_lock():
+            return self._open_locked()
+
+    def _open_locked(self) -> sqlite3.Connection:
+        connection = self._opened(connect(self.path, create=True, private=self.is_private))
+        self._inode = os.stat(self.path).st_ino
+        return connection
 
     def _opened(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         try:
@@ -231,23 +241,68 @@ class IndexDatabase:
         self.healed = f"the index was damaged ({reason})"
 
     def replace_with(self, other: IndexDatabase) -> None:
-        """Make this index equal to another one; readers see the old or the new one, nothing between."""
-        source = other.connection()
-        try:
-            source.backup(self.connection())
-            self.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.DatabaseError as error:
-            self.discard(str(error))
-            source.backup(self.connection())
+        """Make this index equal to a private one; readers see the old or the new one, nothing between.
+
+        Its file takes the place of ours, or is copied into it where another process has ours open.
+        Raises IndexUnavailable.
+        """
+        if not self._takes_file_of(other):
+            source = other.connection()
+            try:
+                source.backup(self.connection())
+                self.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            except sqlite3.DatabaseError as error:
+                self.discard(str(error))
+                source.backup(self.connection())
         self.healed = ""
+
+    def _takes_file_of(self, other: IndexDatabase) -> bool:
+        connection = self.connection()
+        with self._open_lock():
+            if not self._is_current() or not _leaves_wal(connection):
+                return False
+            connection.close()
+            self._connection = None
+            other.close()
+            try:
+                replace_private_file(self.path, other.path)
+                self._stamp_at_open = ""
+                self._connection = self._open_locked()
+            except (sqlite3.Error, OSError) as error:
+                raise self._unavailable(error) from None
+        return True
 
     def close(self) -> None:
         """Close the connection, if there is one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-            if not self.path.endswith(TEMPORARY_SUFFIX) and can_write_in(self.home):
+            if not self.is_private and can_write_in(self.home):
                 self._seal()
+
+
+@contextmanager
+def beside(database: IndexDatabase) -> Iterator[IndexDatabase]:
+    """Give a second, empty, private index beside one, removed at the end; for the holder of the writer's lock."""
+    path = database.path + TEMPORARY_SUFFIX
+    remove_index_files(path)
+    fresh = IndexDatabase(database.home, database.engine, path)
+    try:
+        yield fresh
+    finally:
+        fresh.close()
+        remove_index_files(path)
+
+
+def _leaves_wal(connection: sqlite3.Connection) -> bool:
+    """Give up the file's WAL, which works only for its one connection; tell whether it did (sqlite.org/wal.html)."""
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        return bool(connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0] == "delete")
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
 
 
 def is_damage(error: sqlite3.Error) -> bool:

@@ -130,17 +130,18 @@ def remove_older_indexes(home: str) -> None:
         remove_index_files(index_path(home, version))
 
 
-def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
+def connect(path: str, *, create: bool = False, private: bool = False) -> sqlite3.Connection:
     """Open an index file. Raises sqlite3.DatabaseError for damage, IndexUnavailable when absent.
 
-    `create` makes an empty one with all tables.
+    `create` makes an empty one with all tables. A `private` file is nobody else's and is given up after a
+    crash: it needs no journal on disk, so each page is written once.
     """
     if not create and not os.path.exists(path):
         raise IndexUnavailable(f"There is no index at {path}", "Run: vaultmem rebuild")
     connection = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA journal_mode = {'MEMORY' if private else 'WAL'}")
+        connection.execute(f"PRAGMA synchronous = {'OFF' if private else 'NORMAL'}")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA cache_size = -32768")
         connection.execute("PRAGMA secure_delete = ON")

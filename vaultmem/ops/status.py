@@ -11,8 +11,7 @@ from vaultmem.config import NATIVE_ID
 from vaultmem.errors import VaultmemError
 from vaultmem.fs import file_lock
 from vaultmem.index import digest
-from vaultmem.index.database import TEMPORARY_SUFFIX, IndexDatabase
-from vaultmem.index.schema import remove_index_files
+from vaultmem.index.database import IndexDatabase, beside
 from vaultmem.model import Finding
 from vaultmem.operations import FirstSeen, IdentityChange
 from vaultmem.ops.findings import finding_counts
@@ -84,22 +83,6 @@ class RebuildResult:
     kept_old: str = ""
 
 
-class _Beside:
-    """A second index beside the home's own, removed at the end."""
-
-    def __init__(self, session: Session) -> None:
-        self.path = session.database.path + TEMPORARY_SUFFIX
-        remove_index_files(self.path)
-        self.database = IndexDatabase(session.config.home, session.database.engine, self.path)
-
-    def __enter__(self) -> IndexDatabase:
-        return self.database
-
-    def __exit__(self, *exception: object) -> None:
-        self.database.close()
-        remove_index_files(self.path)
-
-
 def rebuild(session: Session, *, verify: bool = False) -> RebuildResult:
     """Build a fresh index beside the old one and swap it in, or (`verify`) only compare the two.
 
@@ -117,7 +100,7 @@ def rebuild(session: Session, *, verify: bool = False) -> RebuildResult:
                 reconciled=current,
                 kept_old=f"the old index is kept, since notes are missing for now: {names}",
             )
-        with _Beside(session) as fresh:
+        with beside(session.database) as fresh:
             built = Reconciler(session.config, _Frozen(session.state.path), fresh).run_locked(work=session.work)
             new_digest = digest.stored_digest(fresh.connection())
             if verify:
