@@ -17,6 +17,8 @@ from vaultmem.errors import IndexUnavailable
 SCHEMA_VERSION = 4
 """Of the tables and of what notes give for them: how they are read, too (tests/index/test_reading_version.py)."""
 BUSY_MS = 5_000
+MAPPED_BYTES = 256 << 20
+"""Of a file that is read through memory; one that is written would count as our memory, and be no faster."""
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -145,7 +147,7 @@ def connect(path: str, *, create: bool = False, private: bool = False) -> sqlite
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA cache_size = -32768")
         connection.execute("PRAGMA secure_delete = ON")
-        connection.execute("PRAGMA mmap_size = 268435456")
+        connection.execute(f"PRAGMA mmap_size = {0 if private else MAPPED_BYTES}")
         if create and not is_complete(connection):
             _create_tables(connection)
         if not is_complete(connection):
