@@ -55,12 +55,12 @@ class Applier:
         self._early: EarlyNotes | None = None
 
     def begin_load(self, files: int, likely: Callable[[FileFacts], Put]) -> EarlyNotes | None:
-        """Begin the transaction of a load of `files` files into an empty index; None if it is none, or a small one.
+        """Begin the transaction of a load of `files` files into an empty index; None for a small one.
 
         Files and notes can be written from then on, as what `likely` tells; `apply` ends the transaction, or `abort`.
         """
         connection = self.connection
-        if files <= MANY_LINKS or connection.execute("SELECT 1 FROM file LIMIT 1").fetchone() is not None:
+        if files <= MANY_LINKS:
             return None
         self.engine.prepare_bulk(connection)
         self._bulk = True

@@ -191,7 +191,7 @@ class IndexDatabase:
             return self._open_locked()
 
     def _open_locked(self) -> sqlite3.Connection:
-        connection = self._opened(connect(self.path, create=True, private=self.is_private))
+        connection = self._opened(connect(self.path, private=self.is_private))
         self._inode = os.stat(self.path).st_ino
         return connection
 
@@ -218,9 +218,10 @@ class IndexDatabase:
 
     def _replace(self, reason: str) -> None:
         self.healed = reason
-        remove_index_files(self.path)
         try:
-            self._connection = self._open()
+            with self._open_lock():
+                remove_index_files(self.path)
+                self._connection = self._open_locked()
         except (sqlite3.Error, OSError) as error:
             raise self._unavailable(error) from None
 
@@ -299,7 +300,7 @@ def _leaves_wal(connection: sqlite3.Connection) -> bool:
     connection.execute("PRAGMA busy_timeout = 0")
     try:
         return bool(connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0] == "delete")
-    except sqlite3.OperationalError:
+    except sqlite3.DatabaseError:  # locked by another, or damaged
         return False
     finally:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")

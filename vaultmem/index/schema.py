@@ -117,10 +117,6 @@ CREATE INDEX finding_file ON finding (file_id);
 """Indexes that a bulk load of an empty index does without: they are made when their tables are full, sorted."""
 
 
-class IncompleteIndex(sqlite3.DatabaseError):
-    """The file is a database, but holds no index of this version: another program's, or one that is being made."""
-
-
 def index_path(home: str, version: int = SCHEMA_VERSION) -> str:
     """Return the path of the index of a schema version."""
     return os.path.join(home, f"index-v{version}.db")
@@ -132,14 +128,12 @@ def remove_older_indexes(home: str) -> None:
         remove_index_files(index_path(home, version))
 
 
-def connect(path: str, *, create: bool = False, private: bool = False) -> sqlite3.Connection:
-    """Open an index file. Raises sqlite3.DatabaseError for damage, IndexUnavailable when absent.
+def connect(path: str, *, private: bool = False) -> sqlite3.Connection:
+    """Open an index file, an empty one with all tables where there is none. Raises sqlite3.DatabaseError for damage.
 
-    `create` makes an empty one with all tables. A `private` file is nobody else's and is given up after a
-    crash: it needs no journal on disk, so each page is written once.
+    A `private` file is nobody else's and is given up after a crash: it needs no journal on disk, so each
+    page is written once.
     """
-    if not create and not os.path.exists(path):
-        raise IndexUnavailable(f"There is no index at {path}", "Run: vaultmem rebuild")
     connection = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
     try:
         connection.execute(f"PRAGMA journal_mode = {'MEMORY' if private else 'WAL'}")
@@ -148,10 +142,8 @@ def connect(path: str, *, create: bool = False, private: bool = False) -> sqlite
         connection.execute("PRAGMA cache_size = -32768")
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute(f"PRAGMA mmap_size = {0 if private else MAPPED_BYTES}")
-        if create and not is_complete(connection):
-            _create_tables(connection)
         if not is_complete(connection):
-            raise IncompleteIndex("not an index of this version")
+            _create_tables(connection)
     except UnicodeDecodeError:  # what a damaged schema looks like to Python
         connection.close()
         raise sqlite3.DatabaseError("malformed schema") from None

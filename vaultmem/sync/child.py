@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import IO, NoReturn
 
 from vaultmem.sync.scan import names_in
+from vaultmem.sync.worker import main
 
 
 class Child:
@@ -74,8 +75,6 @@ def _spawned(keep_links: bool) -> Child:
 
 
 def _forked(keep_links: bool) -> Child:
-    import vaultmem.sync.worker  # noqa: F401  once, for all children
-
     source, our_sink = os.pipe()
     try:
         our_source, sink = os.pipe()
@@ -114,8 +113,6 @@ def _serve(source: int, sink: int, keep_links: bool) -> NoReturn:
         while (unused := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass  # standard streams lead nowhere
         os.close(unused)
-        from vaultmem.sync.worker import main
-
         with open(source, "rb") as reader, open(sink, "wb") as writer:
             main(keep_links, reader, writer)
         os._exit(0)

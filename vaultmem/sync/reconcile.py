@@ -13,9 +13,10 @@ import os
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vaultmem.clock import now
 from vaultmem.config import Config
@@ -190,9 +191,8 @@ class Reconciler:
         judgements = Judgements(self.state.memory, connection)
         meta = judgements.meta | ({"config": fingerprint} if not only else {})
         if candidates or gone or judgements.changed:
-            with rare_collections():
-                run = self._plan_and_apply if dry_run or not self._is_first_load(candidates) else self._load_beside
-                plan = run(scans, gone, judgements, meta, dry_run, work, result, only or None)
+            with rare_collections(), self._target(candidates, dry_run) as target:
+                plan = target._plan_and_apply(scans, gone, judgements, meta, dry_run, work, result, only or None)
         elif not dry_run:
             self._write_findings_only(scans, meta, only or None)
         self._fill(result, plan, candidates)
@@ -242,17 +242,20 @@ class Reconciler:
 
     # -- plan and apply -------------------------------------------------------------------------
 
-    def _is_first_load(self, files: int) -> bool:
+    @contextmanager
+    def _target(self, files: int, dry_run: bool) -> Iterator[Reconciler]:
+        """Give whose index is written: ours, or in a large first load a private one, which then takes its place.
+
+        That is quicker, since a private index needs no journal.
+        """
         from vaultmem.index.apply import MANY_LINKS
 
-        return files > MANY_LINKS and not self.database.is_private and not self.database.is_built()
-
-    def _load_beside(self, *arguments: Any) -> Plan:
-        """Do the same with a private index: quicker, as it needs no journal, and then it takes the place of ours."""
+        if dry_run or files <= MANY_LINKS or self.database.is_private or self.database.is_built():
+            yield self
+            return
         with beside(self.database) as fresh:
-            plan = Reconciler(self.config, self.state, fresh)._plan_and_apply(*arguments)
+            yield Reconciler(self.config, self.state, fresh)
             self.database.replace_with(fresh)
-        return plan
 
     def _plan_and_apply(
         self,
@@ -276,9 +279,10 @@ class Reconciler:
         rules = rules_of(self.config, judgements.forgotten)
         known = IndexView(connection)  # before anything is written early
         applier = Applier(connection, self.database.engine, store.get, judgements.rejected)
-        readers = Readers(store, keep_links=known.is_empty and not dry_run)
+        loads = known.is_empty and not dry_run
+        readers = Readers(store, keep_links=loads)
         try:
-            early = None if dry_run else applier.begin_load(total, rules.likely_put)
+            early = applier.begin_load(total, rules.likely_put) if loads else None
             plan = plan_changes(
                 self._read(scans, readers, work, early.take if early is not None else lambda part: None),
                 gone,
