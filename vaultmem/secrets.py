@@ -96,13 +96,13 @@ _PATTERNS = (
     _pattern("url_password", "://", r"://[^\s/:@\"'<>]{1,64}:([^\s/@\"'<>]{3,128})@[A-Za-z0-9.-]+"),
     _pattern(
         "bearer_token",
-        "bearer|api key|apikey|api_key|api-key|token",
+        "bearer|api|token",
         r"(?i)\b(?:bearer|api[ _-]?key|(?:auth|access|refresh|api|secret|bot)[ _-]?token|token)[\"']?(?:\s*[:=]\s*|\s+)"
         r"(?:bearer\s+)?[\"'`]?(?=[^\s\"'`]*\d)(?=[^\s\"'`]*[A-Za-z])([A-Za-z0-9_.~+/=-]{16,})",
     ),
     _pattern(
         "secret_assignment",
-        "password|passwd|secret|pwd",
+        "passw|secret|pwd",
         r"(?i)(?:password|passwd|secret|pwd)[\"'`*]*\s*[:=]\s*(?:([\"'`])([^\s\"'`]{6,})\1|([^\s\"'`,;|)]{6,}))",
     ),
 )
@@ -129,7 +129,7 @@ def find_secret(text: str) -> SecretMatch | None:
     """Return the first recognised secret of a text (name and line), or None."""
     shown = _visible(text)
     lower = shown.lower()
-    words = [word for word in lower.split() if len(word) >= _MIN_TOKEN]
+    words = _long_words(lower)
     long_words, longest = " ".join(words), max(map(len, words), default=0)
     for pattern in _PATTERNS:
         if longest < pattern.longest_word:
@@ -146,6 +146,23 @@ def find_secret(text: str) -> SecretMatch | None:
                     return SecretMatch(pattern.name, shown.count("\n", 0, match.start()) + 1)
     return None
 
+
+def _long_words(text: str) -> list[str]:
+    """Return what may hold a token of `_MIN_TOKEN` characters: the stretches without ASCII blanks of so many bytes."""
+    data = text.encode("utf-8", "surrogatepass")
+    shape = data.translate(_SHAPE)
+    words = []
+    at = shape.find(_LONG)
+    while at >= 0:
+        end = shape.find(b" ", at)
+        end = len(data) if end < 0 else end
+        words.append(data[at:end].decode("utf-8", "surrogatepass"))
+        at = shape.find(_LONG, end)
+    return words
+
+
+_SHAPE = bytes(ord(" " if chr(code).isspace() else "a") for code in range(128)).ljust(256, b"a")
+_LONG = b"a" * _MIN_TOKEN
 
 _BEFORE, _AFTER = 80, 320
 """How far from its keyword a pattern can begin and end; longer tokens match with their start."""

@@ -57,12 +57,14 @@ def test_kill_converges(world: World, command: str) -> None:
 
 def test_interrupt_leaves_a_consistent_index(world: World) -> None:
     many(world, 1_500)
+    ours = signal.signal(signal.SIGINT, signal.SIG_DFL)  # what runs in a shell's background inherits to ignore it
     process = subprocess.Popen(
         [sys.executable, "-m", "vaultmem", "--home", str(world.home), "reconcile"],
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
+    signal.signal(signal.SIGINT, ours)
     while process.poll() is None and not list(world.home.glob("*.new")):
         pass  # the load's own file is there only while it is loading
     process.send_signal(signal.SIGINT)

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -135,6 +136,43 @@ def test_readers_that_die_change_nothing(world: World, killed_after: float, star
         assert {line == ours for line in killed.values()} == {start == "forked"}
     assert children().keys() <= others.keys()
     assert world.is_verified() == []
+
+
+def wait_for_rest(processes: set[int]) -> None:
+    """Wait until processes read no file any more."""
+    seen: list[str] = []
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        read = [Path(f"/proc/{pid}/io").read_text() for pid in sorted(processes)]
+        if read == seen:
+            return
+        seen = read
+        time.sleep(0.3)  # there is no event for it
+    raise TimeoutError("readers go on and on")
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").is_file(), reason="what a process has read is found in /proc")
+def test_readers_get_only_so_far_ahead(world: World) -> None:
+    """While nobody takes what they have read, the last notes stay unread: memory would grow with the vault."""
+    many = 3_000
+    for number in range(many):
+        world.write(f"n{number:05}.md", f"# n{number}\nheron\n")
+    others = children()
+    waited: list[int] = []
+
+    def wait(phase: str, done: int, total: int) -> None:
+        if phase == "reading" and done and not waited:
+            readers = set(children()) - set(others)
+            waited.extend(readers)
+            wait_for_rest(readers)
+            world.write(f"n{many - 1:05}.md", "# changed\negret\n")
+
+    with open_memory(str(world.home), work=Work(wait)) as memory:
+        memory.reconcile()
+    assert len(waited) > 1
+    with sqlite3.connect(f"file:{index_of(world)}?mode=ro", uri=True) as index:
+        row = index.execute("SELECT body FROM note WHERE path = ?", (f"n{many - 1:05}.md",)).fetchone()
+    assert "egret" in row[0]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="descriptors are found in /proc")

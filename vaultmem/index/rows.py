@@ -82,7 +82,7 @@ def prepare_note(note: ParsedNote, path: str) -> PreparedNote:
     properties = _json(note.frontmatter or {})
     body = note.body.replace("\0", "\ufffd")
     created, updated = note_times(note)
-    streams = stream_columns(note.title, path, aliases, tags, headings, body)
+    streams = _streams(note.title, path, note.aliases, note.tags, [heading.text for heading in note.headings], body)
     type_ = note.cao.type if note.cao and note.cao.type else "project"
     managed = int(bool(note.cao and note.cao.managed))
     fixed = (
@@ -119,7 +119,9 @@ def prepare_note(note: ParsedNote, path: str) -> PreparedNote:
         fixed_hash=digest.row_hash("fixed", fixed).hex(),
         folded_aliases=tuple(sorted({fold(alias) for alias in note.aliases})),
         nested_tags=tuple(sorted({parent for tag in note.tags for parent in with_parents(tag)})),
-        links=tuple((*link, lookup_name(link.path)) for link in note.links if not _CAO_PROPERTY.match(link.key)),
+        links=tuple(
+            (*link, lookup_name(link.path)) for link in note.links if not (link.key and _CAO_PROPERTY.match(link.key))
+        ),
         cao_links=tuple(_cao_row(row) for row in (note.cao.links if note.cao else ())),
     )
 
@@ -131,16 +133,23 @@ def _cao_row(row: CaoLink) -> tuple[Any, ...]:
 def stream_columns(title: str, path: str, aliases: str, tags: str, headings: str, body: str) -> tuple[str, ...]:
     """Return the token streams of title, aliases, tags, headings, body and prominent terms.
 
-    Aliases, tags and headings are JSON lists.
+    Aliases, tags and headings are JSON lists, as a note's row has them.
     """
+    texts = [text for _, text, _ in json.loads(headings)]
+    return _streams(title, path, json.loads(aliases), json.loads(tags), texts, body)
+
+
+def _streams(
+    title: str, path: str, aliases: Sequence[str], tags: Sequence[str], headings: Sequence[str], body: str
+) -> tuple[str, ...]:
     name = path.rpartition("/")[2]
     stem = name[:-3] if name.lower().endswith(".md") else name
     full_title = title if title == stem else f"{title} \u241f {stem}"
     streams = (
         document_stream(full_title),
-        document_stream(" \u241f ".join(json.loads(aliases))) if aliases != "[]" else "",
-        document_stream(" ".join(json.loads(tags))) if tags != "[]" else "",
-        document_stream(" \u241f ".join(text for _, text, _ in json.loads(headings))) if headings != "[]" else "",
+        document_stream(" \u241f ".join(aliases)) if aliases else "",
+        document_stream(" ".join(tags)) if tags else "",
+        document_stream(" \u241f ".join(headings)) if headings else "",
         document_stream(body),
     )
     return (*streams, prominent_terms(streams, _STREAM_WEIGHTS))

@@ -35,7 +35,7 @@ from vaultmem.notes.wikilinks import markdown_link, wikilink
 MAX_NESTING = 100
 """Nesting of lists and quotes that is read; CommonMark's preset of 20 loses links silently."""
 
-_MAY_HOLD = re.compile(r"\[\[|\]\(|#[^\s#]")
+_MAY_BE_TAG = re.compile(r"#[^\s#]")
 _BLOCK_ID = re.compile(r"(?:^|\s)\^([A-Za-z0-9-]+)\s*$")
 _CONFLICT = re.compile(r"^<{7} .*$", re.MULTILINE)
 
@@ -196,7 +196,7 @@ def read_markdown(body: str, first_line: int = 1) -> Outline:
             headings.append(Heading(level, " ".join(text.split("\n")).strip(), line + first_line))
         if "^" in text and (match := _BLOCK_ID.search(text)):
             blocks.append(match.group(1))
-        if _MAY_HOLD.search(text):
+        if "[[" in text or "](" in text or ("#" in text and _MAY_BE_TAG.search(text)):
             _read_inline(text, line + first_line, links, tags)
     return Outline(tuple(headings), tuple(links), tuple(tags), tuple(blocks), _conflict_line(body, tokens, first_line))
 

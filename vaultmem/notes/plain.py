@@ -41,6 +41,7 @@ _PLAIN = re.compile(rf"(?:(?<![ \t]){_HEADING}(?:\n(?![ \t])|\Z)|(?:{_MARK})?{_S
 """Lines of such paragraphs, list items of one and headings; nothing indented after a heading, where it is code."""
 _HEADING_LINE = re.compile(rf"^{_HEADING}$", re.MULTILINE)
 _OVER_LINES = re.compile(r"[`<$^]|\]\(")
+_OVER_LINES_SIGNS = (b"`", b"<", b"$", b"^", b"](")
 """Signs whose meaning depends on where a paragraph ends."""
 _NOT_FLAT = re.compile(r"^(?:[ \t]|[0-9]{1,9}[.)][ \t])", re.MULTILINE)
 _INDENTED_ITEM = re.compile(r"^[ \t]+(?:[-+*]|[0-9]{1,9}[.)])[ \t]", re.MULTILINE)
@@ -108,6 +109,7 @@ def _all_plain(body: str, signs_alone: bytes) -> list[Piece] | None:
     line = start = end = 0
     signs = [sign for sign, kept in _KEPT_OF_SIGNS if kept in signs_alone]
     places = {sign: at for sign in signs if (at := body.find(sign)) >= 0}
+    over_lines = any(sign in signs_alone for sign in _OVER_LINES_SIGNS)
     while places:
         at = min(places.values())
         gap, above = body.rfind("\n\n", end, at), start
@@ -116,7 +118,8 @@ def _all_plain(body: str, signs_alone: bytes) -> list[Piece] | None:
         end = len(body) if end < 0 else end
         line += body.count("\n", above, start)
         text = body[start:end].strip("\n")
-        found = _pieces(text, line + body.startswith("\n", start)) if _is_plain(text) else []
+        exact = over_lines and _OVER_LINES.search(text) is not None
+        found = _pieces(text, line + body.startswith("\n", start), exact) if _is_plain(text) else []
         if not found:
             return None
         pieces += found
@@ -165,7 +168,8 @@ def _reduced(chunk: str, signs: tuple[str, ...], line: int, taken: list[Piece]) 
     text = chunk.strip("\n")
     lead = len(chunk) - len(chunk.lstrip("\n"))
     if _has_sign(text, signs):
-        pieces = _pieces(text, line + lead) if line >= 0 and _is_plain(text) else []
+        exact = _OVER_LINES.search(text) is not None
+        pieces = _pieces(text, line + lead, exact) if line >= 0 and _is_plain(text) else []
         if not pieces:
             return chunk
         taken += pieces
@@ -209,9 +213,11 @@ def _is_certain_list(text: str) -> bool:
     return True
 
 
-def _pieces(text: str, line: int) -> list[Piece]:
-    """Return the headings and stretches of a plain text; none where it is not certain which lines belong together."""
-    exact = _OVER_LINES.search(text) is not None
+def _pieces(text: str, line: int, exact: bool) -> list[Piece]:
+    """Return the headings and stretches of a plain text; none where it is not certain which lines belong together.
+
+    `exact`: something in it depends on where a paragraph ends.
+    """
     if exact and _NOT_FLAT.search(text):
         return []
     if text[0] != "#" and "\n#" not in text:

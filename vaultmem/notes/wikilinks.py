@@ -20,7 +20,7 @@ MAX_TARGET_CHARS = 256
 
 def fold(text: str) -> str:
     """Return the form in which names are compared: composed, no-break spaces as blanks, lower case."""
-    return unicodedata.normalize("NFC", text.replace("\u00a0", " ")).lower()
+    return text.lower() if text.isascii() else unicodedata.normalize("NFC", text.replace("\u00a0", " ")).lower()
 
 
 def split_link(link: str) -> tuple[str, str]:

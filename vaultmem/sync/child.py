@@ -18,14 +18,22 @@ from typing import IO, NoReturn
 from vaultmem.sync.scan import names_in
 from vaultmem.sync.worker import main
 
+PIPE_BYTES = 1 << 20
+"""What a pipe is to hold, so that a child need not wait for us to read; Linux lets anybody have as much."""
+
 
 class Child:
-    """A child's pipes, and its end; it ends by itself when its pipes are closed."""
+    """A child's pipes, and its end; it ends by itself when its pipes are closed.
+
+    `room`: bytes that `sink` takes for sure while the child does not read, 0 where that is not known.
+    """
 
     def __init__(self, sink: IO[bytes], source: IO[bytes], process: subprocess.Popen[bytes] | int) -> None:
         self.sink = sink
         self.source = source
         self._process = process
+        self.room = _widened(sink.fileno()) // 2  # it takes whole pages, and the last one may not be full
+        _widened(source.fileno())
 
     def end(self) -> None:
         """Kill it, wait for it, and close its pipes."""
@@ -39,6 +47,17 @@ class Child:
         for pipe in (self.sink, self.source):
             with suppress(OSError):  # what it no longer takes is flushed here
                 pipe.close()
+
+
+def _widened(pipe: int) -> int:
+    """Make a pipe hold more, where that can be had; return the bytes that it holds, 0 if that can't be told."""
+    if sys.platform != "linux":
+        return 0
+    import fcntl
+
+    with suppress(OSError):  # a user may have only so much in pipes
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    return fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
 
 
 def start_child(keep_links: bool) -> Child:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from math import ceil
 
 from vaultmem.text.tokens import stream_tokens
 
@@ -27,9 +28,10 @@ LENGTH_SHARE = 0.75
 
 def prominent_terms(streams: Sequence[str], weights: Sequence[float]) -> str:
     """Return the marked terms of a note as a token stream; `streams` and the weights of their columns pair up."""
-    body = max(range(len(streams)), key=lambda position: len(streams[position]))
-    counts = Counter(stream_tokens(streams[body]))
-    length = counts.total()
+    body = max(range(len(streams)), key=[len(stream) for stream in streams].__getitem__)
+    tokens = stream_tokens(streams[body])
+    counts = Counter(tokens)
+    length = len(tokens)
     raised: dict[str, float] = {}
     for position, stream in enumerate(streams):
         if position != body and stream:
@@ -39,7 +41,8 @@ def prominent_terms(streams: Sequence[str], weights: Sequence[float]) -> str:
     norm = (1 - LENGTH_SHARE) + LENGTH_SHARE * length / TYPICAL_TOKENS
     weight = weights[body]
     least = LEVELS[0] * norm / weight
-    frequency = {token: count * weight for token, count in counts.items() if count >= least}
+    often = ceil(least)  # whole numbers are compared in half the time
+    frequency = {token: count * weight for token, count in counts.items() if count >= often}
     for token, extra in raised.items():
         total = extra + weight * counts[token]
         if total >= least * weight:
