@@ -11,7 +11,7 @@ readings against each other. Rules: CommonMark 0.31, sections 4 and 5.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -40,8 +40,7 @@ _HEADING = r"#{1,6}[ \t]+[^#\s][^#\n]*"
 _PLAIN = re.compile(rf"(?:(?<![ \t]){_HEADING}(?:\n(?![ \t])|\Z)|(?:{_MARK})?{_START}[^\n]*(?:\n[ \t]*|\Z))+")
 """Lines of such paragraphs, list items of one and headings; nothing indented after a heading, where it is code."""
 _HEADING_LINE = re.compile(rf"^{_HEADING}$", re.MULTILINE)
-_OVER_LINES = re.compile(r"[`<$^]|\]\(")
-_OVER_LINES_SIGNS = (b"`", b"<", b"$", b"^", b"](")
+_OVER_LINES = ("`", "<", "$", "^", "](")
 """Signs whose meaning depends on where a paragraph ends."""
 _NOT_FLAT = re.compile(r"^(?:[ \t]|[0-9]{1,9}[.)][ \t])", re.MULTILINE)
 _INDENTED_ITEM = re.compile(r"^[ \t]+(?:[-+*]|[0-9]{1,9}[.)])[ \t]", re.MULTILINE)
@@ -109,7 +108,7 @@ def _all_plain(body: str, signs_alone: bytes) -> list[Piece] | None:
     line = start = end = 0
     signs = [sign for sign, kept in _KEPT_OF_SIGNS if kept in signs_alone]
     places = {sign: at for sign in signs if (at := body.find(sign)) >= 0}
-    over_lines = any(sign in signs_alone for sign in _OVER_LINES_SIGNS)
+    over_lines = [sign for sign in _OVER_LINES if sign in body]
     while places:
         at = min(places.values())
         gap, above = body.rfind("\n\n", end, at), start
@@ -118,8 +117,7 @@ def _all_plain(body: str, signs_alone: bytes) -> list[Piece] | None:
         end = len(body) if end < 0 else end
         line += body.count("\n", above, start)
         text = body[start:end].strip("\n")
-        exact = over_lines and _OVER_LINES.search(text) is not None
-        found = _pieces(text, line + body.startswith("\n", start), exact) if _is_plain(text) else []
+        found = _pieces(text, line + body.startswith("\n", start), over_lines) if _is_plain(text) else []
         if not found:
             return None
         pieces += found
@@ -168,8 +166,7 @@ def _reduced(chunk: str, signs: tuple[str, ...], line: int, taken: list[Piece]) 
     text = chunk.strip("\n")
     lead = len(chunk) - len(chunk.lstrip("\n"))
     if _has_sign(text, signs):
-        exact = _OVER_LINES.search(text) is not None
-        pieces = _pieces(text, line + lead, exact) if line >= 0 and _is_plain(text) else []
+        pieces = _pieces(text, line + lead, _OVER_LINES) if line >= 0 and _is_plain(text) else []
         if not pieces:
             return chunk
         taken += pieces
@@ -213,11 +210,12 @@ def _is_certain_list(text: str) -> bool:
     return True
 
 
-def _pieces(text: str, line: int, exact: bool) -> list[Piece]:
+def _pieces(text: str, line: int, over_lines: Sequence[str]) -> list[Piece]:
     """Return the headings and stretches of a plain text; none where it is not certain which lines belong together.
 
-    `exact`: something in it depends on where a paragraph ends.
+    `over_lines`: those of `_OVER_LINES` that may be in it.
     """
+    exact = any(sign in text for sign in over_lines)
     if exact and _NOT_FLAT.search(text):
         return []
     if text[0] != "#" and "\n#" not in text:

@@ -50,14 +50,13 @@ class Child:
 
 
 def _widened(pipe: int) -> int:
-    """Make a pipe hold more, where that can be had; return the bytes that it holds, 0 if that can't be told."""
-    if sys.platform != "linux":
-        return 0
-    import fcntl
+    """Make a pipe hold more; return the bytes that it holds, 0 where that can't be had."""
+    if sys.platform == "linux":
+        import fcntl
 
-    with suppress(OSError):  # a user may have only so much in pipes
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    return fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
+        with suppress(OSError):  # a user may have only so much in pipes
+            return fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    return 0
 
 
 def start_child(keep_links: bool) -> Child:

@@ -28,6 +28,7 @@ Answer = tuple[list[FileFacts], list[bytes]]
 """The facts of a chunk, and its prepared notes as bytes."""
 Chunk = tuple[int, Sequence[SourceFile]]
 """The first reference of its notes, and the files."""
+_Done = tuple[int, "ReaderProcess", Answer | None]
 _FAILURES = (OSError, EOFError, ValueError, pickle.UnpicklingError)
 
 
@@ -35,58 +36,60 @@ class Feed:
     """One pass of chunks through processes; `end` it in any case."""
 
     def __init__(self, processes: Sequence[ReaderProcess], vault: VaultConfig, chunks: Sequence[Chunk]) -> None:
+        self._processes = processes
         self._chunks = chunks
-        self._todo: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self._todo: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in range(len(chunks)):
             self._todo.put(number)
-        for _ in processes:
-            self._todo.put(None)
-        self._done: queue.SimpleQueue[tuple[int, ReaderProcess, Answer | Exception | None]] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[_Done | Exception] = queue.SimpleQueue()
         self._free = threading.Semaphore(MOST_AHEAD)
-        self._count = len(processes)
         for process in processes:
             threading.Thread(target=self._drive, args=(process, vault), daemon=True).start()
 
-    def answers(self) -> Iterator[tuple[int, ReaderProcess, Answer | None]]:
+    def answers(self) -> Iterator[_Done]:
         """Yield each chunk's number with who has read it and what, as they come; None for what a process failed at.
 
         Raises a fault of ours that a thread met.
         """
         for _ in self._chunks:
-            number, process, answer = self._done.get()
-            if isinstance(answer, Exception):
-                raise answer
-            yield number, process, answer
+            done = self._done.get()
+            if isinstance(done, Exception):
+                raise done
+            yield done
             self._free.release()
 
     def end(self) -> None:
         """Ask for nothing more, so that the threads end."""
-        with suppress(queue.Empty):
-            while True:
-                self._todo.get_nowait()
-        for _ in range(self._count):
-            self._todo.put(None)
+        while self._next() is not None:
+            pass
+        for _ in self._processes:
             self._free.release()
 
+    def _next(self) -> int | None:
+        """Return the next chunk to ask for, None if there is no more."""
+        with suppress(queue.Empty):
+            return self._todo.get_nowait()
+        return None
+
     def _take(self) -> int | None:
+        """The same, but not before there is room for its answer."""
         self._free.acquire()
-        return self._todo.get()
+        return self._next()
 
     def _drive(self, process: ReaderProcess, vault: VaultConfig) -> None:
-        process.use(vault)
-        asked: deque[int] = deque()
-        number = self._take()
-        while number is not None or asked:
-            try:
+        try:
+            process.use(vault)
+            asked: deque[int] = deque()
+            number = self._take()
+            while number is not None or asked:
                 if number is not None and process.ask(self._chunks[number], ahead=len(asked)):
                     asked.append(number)
                     number = self._take()
                 else:
-                    self._done.put((asked[0], process, process.answer(self._chunks[asked[0]])))
-                    asked.popleft()
-            except Exception as error:  # noqa: BLE001  raised by the thread that waits
-                self._done.put((-1, process, error))
-                return
+                    first = asked.popleft()
+                    self._done.put((first, process, process.answer(self._chunks[first])))
+        except Exception as error:  # noqa: BLE001  raised by the thread that waits
+            self._done.put(error)
 
 
 class ReaderProcess:
@@ -110,7 +113,7 @@ class ReaderProcess:
         One request may wait in the pipe, so that the process never waits for us. Both would wait for ever
         if the request did not fit in it while the process writes an answer.
         """
-        if ahead > 1:
+        if ahead > (1 if self._child.room else 0):
             return False
         request = files_to_bytes(chunk[1])
         if ahead and len(request) > self._child.room:

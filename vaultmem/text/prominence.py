@@ -28,7 +28,8 @@ LENGTH_SHARE = 0.75
 
 def prominent_terms(streams: Sequence[str], weights: Sequence[float]) -> str:
     """Return the marked terms of a note as a token stream; `streams` and the weights of their columns pair up."""
-    body = max(range(len(streams)), key=[len(stream) for stream in streams].__getitem__)
+    sizes = [len(stream) for stream in streams]
+    body = sizes.index(max(sizes))
     tokens = stream_tokens(streams[body])
     counts = Counter(tokens)
     length = len(tokens)
