@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import REPOSITORY
+from vaultmem.notes.flat import read_flat
 from vaultmem.notes.markdown import Outline, read_markdown
 from vaultmem.notes.parse import parse_canvas, parse_note
-from vaultmem.notes.plain import Taken, take_plain
+from vaultmem.notes.plain import Taken, take_plain, without_fences
 from vaultmem.notes.resolve import resolve_path
 from vaultmem.sync.exclude import PathFilter
 
@@ -43,9 +44,12 @@ def test_any_mutation_of_a_real_note_is_a_note(data: bytes, changes: list[tuple[
     assert_lines_are_there(data, data.decode("utf-8", "replace"))
 
 
-def read_by_the_parser_alone(body: str) -> Outline:
-    with mock.patch("vaultmem.notes.markdown.take_plain", lambda text: Taken(text, [])):
-        return read_markdown(body)
+def read_by_the_parser_alone(body: str, first_line: int = 1) -> Outline:
+    with (
+        mock.patch("vaultmem.notes.markdown.read_flat", lambda unfenced, first_line: None),
+        mock.patch("vaultmem.notes.markdown.take_plain", lambda unfenced: Taken(body, [])),
+    ):
+        return read_markdown(body, first_line)
 
 
 @settings(max_examples=800)
@@ -56,7 +60,7 @@ def test_taking_out_what_is_plain_changes_nothing(one: str, two: str, three: str
     )
     body = f"{filler}\n{one}\n\n{filler}{filler}\n{two}\n\n- {filler}\n  {three}\n\n{filler}"
     assert read_markdown(body) == read_by_the_parser_alone(body)
-    assert take_plain(body).rest.count("\n") in (0, body.count("\n"))
+    assert take_plain(without_fences(body)).rest.count("\n") in (0, body.count("\n"))
 
 
 INDENTS = ["", "", "", "", " ", "  ", "   ", "    ", "\t", "      ", "\t\t"]
@@ -138,6 +142,74 @@ MARGINAL = st.tuples(st.sampled_from(MARKS), st.sampled_from(TEXTS)).map("".join
 def test_blocks_at_the_margin_are_read_as_the_parser_alone_reads_them(lines: list[tuple[str, str]], lead: str) -> None:
     body = lead + "".join(line + end for line, end in lines)
     assert read_markdown(body) == read_by_the_parser_alone(body)
+
+
+FLAT_TEXTS = [
+    "words",
+    "[[a]]",
+    "see [[b|c]] and ![[d]]!",
+    "[[e]]: f",
+    "[[]]",
+    "[[ | ]]",
+    "[a [b] c]",
+    "[[g\nh]]",
+    "[[i|j](k)",
+    "*l* _m_ **n**",
+    "(o)",
+    "==p==",
+    "~~q~~",
+    "2024-01 r",
+    "3",
+    "4. s",
+    "a > b --> c",
+    "x=y",
+    "t #",
+    "#u",
+    "## v ##",
+    "http://w",
+    "[[x]](y)",
+    "[[z#1]]",
+    "{[[1]]}",
+    "!![[2]]",
+    "[[3]][[4]]",
+    "\xa05",
+    "6\t7",
+    "| a",
+]
+FLAT_LINES = st.tuples(st.sampled_from(["", "", "# ", "## ", "- ", "* ", "1. ", "> "]), st.sampled_from(FLAT_TEXTS))
+
+
+@settings(max_examples=1_500)
+@given(
+    st.lists(
+        st.tuples(FLAT_LINES.map("".join), st.sampled_from(["\n", "\n\n", "\n```\n[[k]] # l\n```\n"])), max_size=5
+    ),
+    st.integers(1, 3),
+)
+def test_flat_bodies_are_read_as_the_parser_alone_reads_them(lines: list[tuple[str, str]], first_line: int) -> None:
+    body = "".join(line + end for line, end in lines)
+    flat = read_flat(without_fences(body), first_line)
+    alone = read_by_the_parser_alone(body, first_line)
+    assert flat is None or (tuple(flat.headings), tuple(flat.links)) == (alone.headings, alone.links)
+    assert read_markdown(body, first_line) == alone
+
+
+def test_most_notes_are_flat() -> None:
+    body = (
+        "# Of [[x]]\n\n```py\ny[[0]] # 1\n```\nText (so) with [[a]],\n- an item ![[b|c]]\n\n## Next\n2. *more* [[d]]\n"
+    )
+    flat = read_flat(without_fences(body), 4)
+    assert flat is not None
+    assert [(heading.level, heading.text, heading.line) for heading in flat.headings] == [
+        (1, "Of [[x]]", 4),
+        (2, "Next", 12),
+    ]
+    assert [(link.raw, link.line) for link in flat.links] == [
+        ("[[x]]", 4),
+        ("[[a]]", 9),
+        ("![[b|c]]", 10),
+        ("[[d]]", 13),
+    ]
 
 
 @pytest.mark.parametrize(

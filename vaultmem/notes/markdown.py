@@ -28,8 +28,9 @@ from markdown_it.rules_block import (
 from markdown_it.token import Token
 
 from vaultmem.model import Heading, Link
+from vaultmem.notes.flat import read_flat
 from vaultmem.notes.inline import MarkdownLink, Tag, Wikilink, read_inline
-from vaultmem.notes.plain import Piece, take_plain
+from vaultmem.notes.plain import Piece, take_plain, without_fences
 from vaultmem.notes.wikilinks import markdown_link, wikilink
 
 MAX_NESTING = 100
@@ -180,10 +181,14 @@ def read_markdown(body: str, first_line: int = 1) -> Outline:
 
     Raises nothing for any text; time is linear in the text.
     """
+    unfenced = without_fences(body)
+    flat = read_flat(unfenced, first_line)
+    if flat is not None:
+        return Outline(tuple(flat.headings), tuple(flat.links), (), (), 0)
     if "<<<<<<< " in body and ">>>>>>> " in body:  # where code is must be known
         pieces, tokens = [], _tokens(body)
     else:
-        taken = take_plain(body)
+        taken = take_plain(unfenced)
         pieces, tokens = taken.pieces, _tokens(taken.rest) if taken.rest else []
     if tokens:
         pieces = sorted([*pieces, *_pieces(tokens)], key=lambda piece: piece.line)

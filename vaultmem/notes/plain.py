@@ -25,21 +25,21 @@ _LIST = re.compile(r"^[ \t>]*(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$)", re.MULTILINE)
 _SPANS = re.compile(r"^ {0,3}(?:```|~~~|\$\$|<)", re.MULTILINE)
 """A line that may begin a block in which other lines mean nothing: fence, math, HTML (CommonMark 4.5, 4.6)."""
 _SPAN_SIGNS = (b"```", b"~~~", b"$$", b"<")
-_KEPT = b"[]()#^<>$`~=\t"
+_KEPT = b"[]()#^<>$`~=\t\\"
 _NOT_KEPT = bytes(set(range(256)) - set(_KEPT))
 _KEPT_OF_SIGNS = tuple((sign, bytes(code for code in sign.encode() if code in _KEPT)) for sign in _SIGNS)
 _FENCE = re.compile(r"(`{3,}(?=[^`\n]*$)|~{3,}).*\n?", re.MULTILINE)
 
-_MARK = r"(?:[-+*]|[0-9]{1,9}[.)])(?: {1,4}|\t)"
-_START = (
+MARK = r"(?:[-+*]|[0-9]{1,9}[.)])(?: {1,4}|\t)"
+START = (
     r"(?:[^\s#>*+\-=_|:~`$<0-9]|#[^#\s]|\*{1,2}[^\s*]|_{1,2}[^\s_]|`{1,2}[^`\s]|~~[^~\s]|==[^=\s]|\$[^$\s]|-[^\s\-:|]"
     r"|[0-9]+(?![0-9.)]))"
 )
 """How a line starts that can't begin or end any block but a paragraph."""
-_HEADING = r"#{1,6}[ \t]+[^#\s][^#\n]*"
-_PLAIN = re.compile(rf"(?:(?<![ \t]){_HEADING}(?:\n(?![ \t])|\Z)|(?:{_MARK})?{_START}[^\n]*(?:\n[ \t]*|\Z))+")
+HEADING = r"#{1,6}[ \t]+[^#\s][^#\n]*"
+_PLAIN = re.compile(rf"(?:(?<![ \t]){HEADING}(?:\n(?![ \t])|\Z)|(?:{MARK})?{START}[^\n]*(?:\n[ \t]*|\Z))+")
 """Lines of such paragraphs, list items of one and headings; nothing indented after a heading, where it is code."""
-_HEADING_LINE = re.compile(rf"^{_HEADING}$", re.MULTILINE)
+_HEADING_LINE = re.compile(rf"^{HEADING}$", re.MULTILINE)
 _OVER_LINES = ("`", "<", "$", "^", "](")
 """Signs whose meaning depends on where a paragraph ends."""
 _NOT_FLAT = re.compile(r"^(?:[ \t]|[0-9]{1,9}[.)][ \t])", re.MULTILINE)
@@ -65,11 +65,62 @@ class Taken:
     pieces: list[Piece]
 
 
-def take_plain(body: str) -> Taken:
-    """Take the plain pieces out of a body (line ends `\\n`)."""
-    signs_alone = body.encode("utf-8", "surrogatepass").translate(None, _NOT_KEPT)  # to look for each is slower
-    body, limit = _without_fences(body, signs_alone)
-    if limit >= len(body) and (pieces := _all_plain(body, signs_alone)) is not None:
+class Unfenced(NamedTuple):
+    """A body without its fenced code at the margin, as many lines as before.
+
+    `signs` are its signs alone, in order (to look for each in the text is slower); up to `limit` a line
+    means what it says, whatever stands before it.
+    """
+
+    text: str
+    signs: bytes
+    limit: int
+
+    @property
+    def certain(self) -> bool:
+        """Whether no line of it may lie in a fence, math or HTML."""
+        return self.limit >= len(self.text)
+
+
+def without_fences(body: str) -> Unfenced:
+    """Blank out the fenced code at the margin of a body (line ends `\\n`).
+
+    A fence at the margin is one wherever it stands, but in another fence, math or HTML.
+    """
+    signs = _signs_of(body)
+    spans = _SPANS.search(body) if any(sign in signs for sign in _SPAN_SIGNS) else None
+    pieces: list[str] = []
+    start = length = 0
+    while spans is not None:
+        fence = _FENCE.match(body, spans.start())
+        if fence is None:
+            break
+        closing = _closing_fence(fence.group(1)[0], len(fence.group(1))).search(body, fence.end())
+        end = closing.end() if closing else len(body)
+        lines = body.count("\n", fence.start(), end)
+        blank = "\nx" + "\n" * (lines - 1) if lines > 1 else body[fence.start() : end]
+        pieces += [body[start : fence.start()], blank]
+        length += fence.start() - start + len(blank)
+        start = end
+        spans = _SPANS.search(body, end)
+    limit = length + (spans.start() if spans else len(body)) - start
+    text = "".join([*pieces, body[start:]]) if pieces else body
+    return Unfenced(text, _signs_of(text) if pieces else signs, limit)
+
+
+def _signs_of(body: str) -> bytes:
+    return body.encode("utf-8", "surrogatepass").translate(None, _NOT_KEPT)
+
+
+@lru_cache(maxsize=32)
+def _closing_fence(sign: str, length: int) -> re.Pattern[str]:
+    return re.compile(rf"^ {{0,3}}{sign}{{{length},}}[ \t]*$", re.MULTILINE)
+
+
+def take_plain(unfenced: Unfenced) -> Taken:
+    """Take the plain pieces out of a body."""
+    body = unfenced.text
+    if unfenced.certain and (pieces := _all_plain(body, unfenced.signs)) is not None:
         return Taken("", pieces)
     taken: list[Piece] = []
     left: list[str] = []
@@ -83,7 +134,7 @@ def take_plain(body: str) -> Taken:
         if indented and (_LIST.search(chunk) or (chunk[:1] in (" ", "\t") and not after_plain)):
             reduced = chunk  # what follows may belong to a list
         else:
-            reduced = _reduced(chunk, signs, line if start < limit else -1, taken)
+            reduced = _reduced(chunk, signs, line if start < unfenced.limit else -1, taken)
         content = reduced.strip("\n")
         kept = kept or content not in ("x", "")
         if content == "x" and after_plain:  # one such paragraph has closed all lists
@@ -130,35 +181,6 @@ def _gaps(body: str) -> Iterator[tuple[int, int]]:
     for gap in _GAP.finditer(body):
         yield gap.span()
     yield len(body), len(body)
-
-
-def _without_fences(body: str, signs_alone: bytes) -> tuple[str, int]:
-    """Return the body with fenced code at the margin blanked out, and the offset up to which all else is certain.
-
-    A fence at the margin is one wherever it stands, but in another fence, math or HTML.
-    """
-    spans = _SPANS.search(body) if any(sign in signs_alone for sign in _SPAN_SIGNS) else None
-    pieces: list[str] = []
-    start = length = 0
-    while spans is not None:
-        fence = _FENCE.match(body, spans.start())
-        if fence is None:
-            break
-        closing = _closing_fence(fence.group(1)[0], len(fence.group(1))).search(body, fence.end())
-        end = closing.end() if closing else len(body)
-        lines = body.count("\n", fence.start(), end)
-        blank = "\nx" + "\n" * (lines - 1) if lines > 1 else body[fence.start() : end]
-        pieces += [body[start : fence.start()], blank]
-        length += fence.start() - start + len(blank)
-        start = end
-        spans = _SPANS.search(body, end)
-    limit = length + (spans.start() if spans else len(body)) - start
-    return "".join([*pieces, body[start:]]), limit
-
-
-@lru_cache(maxsize=32)
-def _closing_fence(sign: str, length: int) -> re.Pattern[str]:
-    return re.compile(rf"^ {{0,3}}{sign}{{{length},}}[ \t]*$", re.MULTILINE)
 
 
 def _reduced(chunk: str, signs: tuple[str, ...], line: int, taken: list[Piece]) -> str:
