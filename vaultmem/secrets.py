@@ -10,7 +10,7 @@ import base64
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -33,13 +33,17 @@ class SecretMatch:
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """`longest_word`: every match holds one of so many characters; `spaced`: it may lie in several words."""
+    """`longest_word`: every match holds one of so many characters; `spaced`: it may lie in several words.
+
+    `possible`: asked with (the text in lower case, its long words) where looking for the keywords takes longer.
+    """
 
     name: str
     keywords: tuple[str, ...]
     expression: re.Pattern[str]
     longest_word: int
     spaced: bool
+    possible: Callable[[str, str], bool] | None
 
 
 _MIN_TOKEN = 14
@@ -54,9 +58,36 @@ _SPACED = {
 """Patterns whose matches may hold blanks, each with the length of the word that they hold at least."""
 
 
+_DIGIT = re.compile(r"\d")
+_SECRET_NAMES = ("password", "passwd", "secret", "pwd")
+_FEW_SIGNS = 8
+
+
+def _has_digit(lower: str, long_words: str) -> bool:
+    """Tell whether a long word has a digit, as a bearer token must."""
+    return _DIGIT.search(long_words) is not None
+
+
+def _may_assign(lower: str, long_words: str) -> bool:
+    """Tell whether a colon or equals sign may follow a name of secrets (any of many signs may)."""
+    looked_at = 0
+    for sign in ":=":
+        at = lower.find(sign)
+        while at >= 0:
+            looked_at += 1
+            if looked_at > _FEW_SIGNS or lower[:at].rstrip().rstrip("\"'`*").endswith(_SECRET_NAMES):
+                return True
+            at = lower.find(sign, at + 1)
+    return False
+
+
+_POSSIBLE = {"bearer_token": _has_digit, "secret_assignment": _may_assign}
+
+
 def _pattern(name: str, keywords: str, expression: str) -> _Pattern:
     longest_word = _SPACED.get(name, _MIN_TOKEN)
-    return _Pattern(name, tuple(keywords.split("|")), re.compile(expression), longest_word, name in _SPACED)
+    possible = _POSSIBLE.get(name)
+    return _Pattern(name, tuple(keywords.split("|")), re.compile(expression), longest_word, name in _SPACED, possible)
 
 
 _PATTERNS = (
@@ -133,6 +164,8 @@ def find_secret(text: str) -> SecretMatch | None:
     long_words, longest = " ".join(words), max(map(len, words), default=0)
     for pattern in _PATTERNS:
         if longest < pattern.longest_word:
+            continue
+        if pattern.possible is not None and not pattern.possible(lower, long_words):
             continue
         where = lower if pattern.spaced else long_words
         for keyword in pattern.keywords:

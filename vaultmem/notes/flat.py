@@ -35,7 +35,9 @@ def read_flat(body: Unfenced, first_line: int) -> Flat | None:
     `first_line` is its 1-based line in the note.
     """
     telling = body.signs.translate(None, _HARMLESS)
-    if not body.certain or telling.replace(b"[[]]", b"").strip(b"#") or "://" in body.text or "]:" in body.text:
+    if not body.certain or telling.replace(b"[[]]", b"").strip(b"#"):
+        return None
+    if ":" in body.text and ("://" in body.text or "]:" in body.text):
         return None
     text = "\n" + body.text
     if _ODD_LINE.search(text) is not None:

@@ -24,7 +24,6 @@ _LIST = re.compile(r"^[ \t>]*(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$)", re.MULTILINE)
 
 _SPANS = re.compile(r"^ {0,3}(?:```|~~~|\$\$|<)", re.MULTILINE)
 """A line that may begin a block in which other lines mean nothing: fence, math, HTML (CommonMark 4.5, 4.6)."""
-_SPAN_SIGNS = (b"```", b"~~~", b"$$", b"<")
 _KEPT = b"[]()#^<>$`~=\t\\"
 _NOT_KEPT = bytes(set(range(256)) - set(_KEPT))
 _KEPT_OF_SIGNS = tuple((sign, bytes(code for code in sign.encode() if code in _KEPT)) for sign in _SIGNS)
@@ -88,7 +87,9 @@ def without_fences(body: str) -> Unfenced:
     A fence at the margin is one wherever it stands, but in another fence, math or HTML.
     """
     signs = _signs_of(body)
-    spans = _SPANS.search(body) if any(sign in signs for sign in _SPAN_SIGNS) else None
+    spans = None
+    if b"<" in signs or b"```" in signs or b"$$" in signs or b"~~~" in signs:
+        spans = _SPANS.search(body)
     pieces: list[str] = []
     start = length = 0
     while spans is not None:

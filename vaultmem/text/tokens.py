@@ -118,8 +118,8 @@ def fold_word(word: str) -> str:
 def _camel_parts(text: str) -> list[str]:
     """Return the parts of words with capitals inside (`parseYaml`, `HTTPServer2Go`), in lower case."""
     parts: list[str] = []
-    cases = text.encode("utf-8", "surrogatepass").translate(_CASES)
-    if b"aA" not in cases and b"AA" not in cases:
+    *before, _ = text.encode("utf-8", "surrogatepass").translate(_CASES).split(b"A")  # capitals are few
+    if not any(piece.endswith(b"a") for piece in before) and b"" not in before[1:]:
         return parts
     end = 0
     for match in _CAPITAL.finditer(text):
