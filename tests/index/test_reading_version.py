@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 
 from tests.conftest import REPOSITORY
+from vaultmem.index.digest import row_hash
 from vaultmem.index.rows import prepare_note
 from vaultmem.index.schema import SCHEMA_VERSION
 from vaultmem.notes.parse import parse_note
 
-READINGS = {4: "ea1bab841be6b525217d24892deace1ced803a4f7e858758be150c053e9e7663"}
+READINGS = {5: "40b8128aa4b34dbe7b2ed9885252d4cb36d003e20650c8f4bb7c67bc4f2837f8"}
 """Hash of how the notes in this repository are read, by schema version. Where it changes, so must the version."""
 
 
@@ -21,3 +22,14 @@ def test_another_reading_has_another_version() -> None:
             prepared = prepare_note(parse_note(path.read_bytes(), path.name), rel)
             digest.update(repr((rel, prepared)).encode())
     assert READINGS.get(SCHEMA_VERSION) == digest.hexdigest()
+
+
+def test_a_digest_is_of_values_not_of_objects() -> None:
+    word = "interned"
+    built = "".join(["inter", "ned"])
+    assert built is not word
+    once = row_hash("note", [word, [word, word], (1, None, True, 0.5), "\ud800é"])
+    again = row_hash("note", [built, ["".join(["inter", "ned"]), built], (1, None, True, 1 / 2), "\ud800" + "é"])
+    assert once == again == row_hash("no" + "te", [word, [built, word], (1, None, True, 0.5), "\ud800é"])
+    assert once.hex() == "a71dad5459c8205eb32b138930d251b5b4dcb7d5826ea284ec6c2af1f3aa5d79"
+    assert len({row_hash("a", values) for values in (["1"], [1], [True], [["1"]], ["1", ""], [None])}) == 6

@@ -8,23 +8,19 @@ change, and equal for equal answers (design.md §5, "Digest").
 from __future__ import annotations
 
 import hashlib
-import json
+import marshal
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 MODULUS = 1 << 256
-_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=str)
+_FORMAT = 2
+"""Of marshal: the last that writes equal values equally, whether or not they are one object. A third of JSON's time."""
 
 
 def row_hash(kind: str, values: Sequence[Any]) -> bytes:
-    """Return the hash of one canonical row."""
-    return hashlib.sha256(_ENCODER.encode([kind, *values]).encode()).digest()
-
-
-def stream_hash(columns: Iterable[str]) -> str:
-    """Return the hash of a note's token stream."""
-    return hashlib.sha256("\0".join(columns).encode("utf-8", "replace")).hexdigest()
+    """Return the hash of one row of texts, numbers, None, and lists and tuples of such."""
+    return hashlib.sha256(marshal.dumps((kind, *values), _FORMAT)).digest()
 
 
 def total(parts: Iterable[bytes]) -> int:

@@ -170,7 +170,7 @@ class Resolver:
             if end is not None:
                 ends.append(end)
         edges, cut = self._edges(source, ends)
-        told = [[row[0], *row[2:]] for row in edges] + ([[cut]] if cut else [])
+        told = [[row[0], *row[8:]] for row in edges] + ([[cut]] if cut else [])  # the id stands for what it hashes
         note_less = [] if source.binding else sorted((f.path, f.code, f.severity, f.line, f.message) for f in findings)
         if not (logical or told or note_less):
             return None

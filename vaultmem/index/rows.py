@@ -30,7 +30,7 @@ class PreparedNote(NamedTuple):
     """The fixed part of a note's row, its token streams, names and links, as plain values.
 
     `created` and `updated` are "" where the file's time counts; `streams` are those of the
-    full-text columns but the key; `fixed_hash` covers all of it (it goes into the digest).
+    full-text columns but the key; `fixed_hash` covers what is read of the text (it goes into the digest).
     """
 
     title: str
@@ -98,7 +98,6 @@ def prepare_note(note: ParsedNote, path: str) -> PreparedNote:
         blocks,
         sections,
         properties,
-        digest.stream_hash(streams),
     )
     return PreparedNote(
         title=note.title,
