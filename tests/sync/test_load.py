@@ -138,6 +138,26 @@ def test_readers_that_die_change_nothing(world: World, killed_after: float, star
     assert world.is_verified() == []
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="children are found in /proc")
+def test_readers_give_way_and_ctrl_c_is_not_theirs(world: World, start: str) -> None:
+    """They are in our session, where a scheduler that shares by session heeds it, but not in our group."""
+    links_in_a_ring(world)
+    others = children()
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    nice: set[int] = set()  # of one that has just been started it may be ours yet
+    places: set[tuple[bool, bool]] = set()
+
+    def look(phase: str, done: int, total: int) -> None:
+        if phase == "reading" and done:
+            for pid in children().keys() - others.keys():
+                nice.add(os.getpriority(os.PRIO_PROCESS, pid))
+                places.add((os.getsid(pid) == os.getsid(0), os.getpgid(pid) == os.getpgid(0)))
+
+    with open_memory(str(world.home), work=Work(look)) as memory:
+        memory.reconcile()
+    assert max(nice) == min(19, ours + 5) and places == {(True, False)}
+
+
 def wait_for_rest(processes: set[int]) -> None:
     """Wait until processes read no file any more."""
     seen: list[str] = []

@@ -61,6 +61,7 @@ CREATE TABLE note (            -- one row for each mapped note, quarantined ones
     sections TEXT NOT NULL, properties TEXT NOT NULL, body TEXT NOT NULL
 );
 CREATE INDEX note_key ON note (key, scope, scope_id);
+CREATE INDEX note_quarantine ON note (vault) WHERE quarantine <> '';
 
 CREATE TABLE alias (vault TEXT NOT NULL, folded TEXT NOT NULL, note_id INTEGER NOT NULL,
     PRIMARY KEY (vault, folded, note_id)) WITHOUT ROWID;
@@ -97,7 +98,6 @@ CREATE TABLE finding (         -- lasting findings; those of links follow from t
 """
 
 _NOTE_INDEXES = """
-CREATE INDEX note_quarantine ON note (vault) WHERE quarantine <> '';
 CREATE INDEX note_mapping ON note (vault, mapping);
 CREATE INDEX note_binding ON note (scope, scope_id, updated_at);
 CREATE INDEX note_hash ON note (content_hash);

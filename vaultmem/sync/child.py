@@ -86,7 +86,7 @@ def _spawned(keep_links: bool) -> Child:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is the parent's business
+        process_group=0,  # Ctrl-C is the parent's business
     )
     assert process.stdin is not None and process.stdout is not None
     return Child(process.stdin, process.stdout, process)
@@ -120,7 +120,7 @@ def _serve(source: int, sink: int, keep_links: bool) -> NoReturn:
     Locks and databases of the parent are closed as numbers, without their objects, so none is touched.
     """
     try:
-        os.setsid()  # Ctrl-C is the parent's business
+        os.setpgid(0, 0)  # Ctrl-C is the parent's business; in a session of its own it would not give way to us
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
