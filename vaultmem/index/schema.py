@@ -110,7 +110,6 @@ CREATE INDEX link_lookup ON link (lookup);
 CREATE INDEX link_target ON link (target_id) WHERE target_id IS NOT NULL;
 CREATE UNIQUE INDEX edge_id ON edge (id, source_id);
 CREATE INDEX edge_source ON edge (source_id);
-CREATE INDEX edge_from ON edge (scope, scope_id, source_key);
 CREATE INDEX edge_superseded ON edge (scope, scope_id, target_key) WHERE type = 'supersedes' AND status = 'active';
 CREATE INDEX edge_contradicts ON edge (scope, scope_id, source_key) WHERE type = 'contradiction' AND status = 'active';
 CREATE INDEX edge_contradicted ON edge (scope, scope_id, target_key) WHERE type = 'contradiction' AND status = 'active';

@@ -89,9 +89,9 @@ def _holds(text: str, query: Query) -> bool:
 
 
 _RELATED = (
-    "SELECT DISTINCT n.id, e.confidence, e.target_key FROM edge e INDEXED BY edge_from JOIN note n ON n.key = "
-    "e.target_key AND n.scope = e.scope AND n.scope_id = e.scope_id WHERE e.scope = ? AND e.scope_id = ? AND "
-    "e.source_key = ? AND e.type = 'relates_to' AND e.status = 'active' AND {shown} "
+    "SELECT DISTINCT n.id, e.confidence, e.target_key FROM note s CROSS JOIN edge e INDEXED BY edge_source ON "
+    "e.source_id = s.id CROSS JOIN note n ON n.key = e.target_key AND n.scope = e.scope AND n.scope_id = e.scope_id "
+    "WHERE s.scope = ? AND s.scope_id = ? AND s.key = ? AND e.type = 'relates_to' AND e.status = 'active' AND {shown} "
     "ORDER BY e.confidence IS NULL, e.confidence DESC, e.target_key"
 )
 

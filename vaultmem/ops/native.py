@@ -80,8 +80,9 @@ def _edit_index(config: Config, binding: Binding, change: Callable[[str], str]) 
 def related_keys(session: Session, binding: Binding, key: str) -> list[str]:
     """Return the targets of a memory's active relates_to edges, as the index knows them."""
     sql = (
-        "SELECT DISTINCT target_key FROM edge WHERE scope = ? AND scope_id = ? AND source_key = ? "
-        "AND type = 'relates_to' AND status = 'active' ORDER BY confidence DESC, target_key"
+        "SELECT DISTINCT e.target_key FROM note s CROSS JOIN edge e ON e.source_id = s.id WHERE s.scope = ? AND "
+        "s.scope_id = ? AND s.key = ? AND e.type = 'relates_to' AND e.status = 'active' "
+        "ORDER BY e.confidence DESC, e.target_key"
     )
     rows = session.connection().execute(sql, (binding.scope, binding.scope_id or "", key))
     return [str(row[0]) for row in rows]
