@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -94,10 +95,13 @@ def links_in_a_ring(world: World) -> None:
 
 
 def children() -> dict[int, bytes]:
-    """Return our child processes with their command lines."""
-    tasks = Path("/proc/self/task").iterdir()
-    found = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
-    return {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in found}
+    """The command lines of our children, by id; threads and processes may end while they are looked at."""
+    found: dict[int, bytes] = {}
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for pid in map(int, (task / "children").read_text().split()):
+                found[pid] = Path(f"/proc/{pid}/cmdline").read_bytes()
+    return found
 
 
 @pytest.fixture(params=["forked", "started"])
@@ -148,7 +152,7 @@ def test_readers_give_way_and_ctrl_c_is_not_theirs(world: World, start: str) -> 
     places: set[tuple[bool, bool]] = set()
 
     def look(phase: str, done: int, total: int) -> None:
-        if phase == "reading" and done:
+        if phase == "reading" and 0 < done < total:
             for pid in children().keys() - others.keys():
                 nice.add(os.getpriority(os.PRIO_PROCESS, pid))
                 places.add((os.getsid(pid) == os.getsid(0), os.getpgid(pid) == os.getpgid(0)))

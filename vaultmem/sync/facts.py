@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from vaultmem.config_rules import VaultConfig
 from vaultmem.errors import FileRefused
-from vaultmem.fs import FileBytes, open_root, read_file
+from vaultmem.fs import FileBytes, open_folder, open_root, read_file
 from vaultmem.index.rows import PreparedNote, prepare_note, prepared_from
 from vaultmem.model import Finding, Severity, Signature, SourceFile
 from vaultmem.notes.findings import KINDS, finding
@@ -86,28 +86,36 @@ class PreparedStore:
 
 
 class FactsReader:
-    """Reads the changed files of one vault."""
+    """Reads the changed files of one vault; of one call, the folder of the last file stays open for the next."""
 
     def __init__(self, vault: VaultConfig, store: PreparedStore) -> None:
         self.vault = vault
         self.store = store
         self._secret_allow = PathFilter(vault.secret_allow)
         self._root_fd = open_root(vault.root)
+        self._folder: tuple[str, int] | None = None
 
     def close(self) -> None:
         """Close the root."""
         os.close(self._root_fd)
 
-    def read_all(self, files: Iterable[SourceFile], progress: Callable[[int], None]) -> list[FileFacts]:
-        """Return the facts of `files` in the same order; `progress` gets 1 for each."""
+    def read_all(
+        self, files: Iterable[SourceFile], progress: Callable[[int], None] = lambda count: None
+    ) -> list[FileFacts]:
+        """Return the facts of `files` in the same order; `progress` gets 1 for each.
+
+        Never raises for what a file holds or is.
+        """
         facts = []
-        for file in files:
-            facts.append(self.read(file))
-            progress(1)
+        try:
+            for file in files:
+                facts.append(self._read(file))
+                progress(1)
+        finally:
+            self._leave_folder()
         return facts
 
-    def read(self, file: SourceFile) -> FileFacts:
-        """Return the facts of one file. Never raises for what a file holds or is."""
+    def _read(self, file: SourceFile) -> FileFacts:
         if file.excluded_by in KINDS and KINDS[file.excluded_by].quarantines and file.kind == "note":
             message = _EXCLUSION_MESSAGES.get(file.excluded_by, KINDS[file.excluded_by].meaning)
             found = finding(file.excluded_by, file.path, 0, message)
@@ -133,11 +141,23 @@ class FactsReader:
 
     def _stable_content(self, file: SourceFile) -> FileBytes | None:
         for attempt in range(_TRIES):
-            found = read_file(self._root_fd, file.raw_path, self._max_bytes(file))
+            folder, _, name = file.raw_path.rpartition("/")
+            found = read_file(self._enter_folder(folder), name, self._max_bytes(file))
             if found is None or found.stable:
                 return found
             time.sleep(0.005 * (attempt + 1))
         return found
+
+    def _enter_folder(self, path: str) -> int:
+        if self._folder is None or self._folder[0] != path:
+            self._leave_folder()
+            self._folder = path, open_folder(self._root_fd, path)
+        return self._folder[1]
+
+    def _leave_folder(self) -> None:
+        if self._folder is not None:
+            os.close(self._folder[1])
+            self._folder = None
 
     def _max_bytes(self, file: SourceFile) -> int:
         return self.vault.max_note_bytes if file.kind == "note" else 4 * 1_048_576

@@ -87,7 +87,7 @@ class Readers:
         try:
             for number, process, answer in feed.answers():
                 if answer is None:
-                    results[number] = here.read_all(chunks[number], lambda count: None)
+                    results[number] = here.read_all(chunks[number])
                 else:
                     results[number], readers[number] = answer[0], process
                     self._store.put_all(first_refs[number], answer[1])

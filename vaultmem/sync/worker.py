@@ -61,7 +61,7 @@ class _Worker:
         """Return facts and prepared notes of a chunk of files."""
         assert self._reader is not None
         self._store.begin(first_ref)
-        facts = [self._reader.read(file) for file in files_from(files)]
+        facts = self._reader.read_all(files_from(files))
         notes = self._store.notes
         if self._keep_links:
             sources = [(fact.file, notes[fact.ref - first_ref]) for fact in facts if fact.ref >= 0]
