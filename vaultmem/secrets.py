@@ -134,7 +134,8 @@ _PATTERNS = (
     _pattern(
         "secret_assignment",
         "passw|secret|pwd",
-        r"(?i)(?:password|passwd|secret|pwd)[\"'`*]*\s*[:=]\s*(?:([\"'`])([^\s\"'`]{6,})\1|([^\s\"'`,;|)]{6,}))",
+        rf"(?i)(?:{'|'.join(_SECRET_NAMES)})"
+        r"[\"'`*]*\s*[:=]\s*(?:([\"'`])([^\s\"'`]{6,})\1|([^\s\"'`,;|)]{6,}))",
     ),
 )
 _UUID = re.compile(r"^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$", re.IGNORECASE)

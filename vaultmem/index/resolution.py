@@ -170,7 +170,7 @@ class Resolver:
             if end is not None:
                 ends.append(end)
         edges, cut = self._edges(source, ends)
-        told = [[row[0], *row[8:]] for row in edges] + ([[cut]] if cut else [])  # the id stands for what it hashes
+        told = [[row[0], *row[_BESIDE_ID:]] for row in edges] + ([[cut]] if cut else [])
         note_less = [] if source.binding else sorted((f.path, f.code, f.severity, f.line, f.message) for f in findings)
         if not (logical or told or note_less):
             return None
@@ -297,6 +297,10 @@ def _edge_row(edge: Edge, source_id: int) -> tuple[object, ...]:
         edge.attested,
         edge.authored_origin,
     )
+
+
+_BESIDE_ID = 8
+"""From here on an edge's row holds what its id is not a hash of: status, confidence, attestation, authored origin."""
 
 
 def _limit_finding(source: Target, vault: str) -> list[tuple[object, ...]]:

@@ -140,8 +140,8 @@ class FactsReader:
         return self.judge(file.with_signature(_signature(content)), content.data)
 
     def _stable_content(self, file: SourceFile) -> FileBytes | None:
+        folder, _, name = file.raw_path.rpartition("/")
         for attempt in range(_TRIES):
-            folder, _, name = file.raw_path.rpartition("/")
             found = read_file(self._enter_folder(folder), name, self._max_bytes(file))
             if found is None or found.stable:
                 return found

@@ -48,8 +48,7 @@ def prominent_terms(streams: Sequence[str], weights: Sequence[float]) -> str:
         total = extra + weight * counts[token]
         if total >= least * weight:
             frequency[token] = total
-    mark_of = {total: _MARK_OF[bisect_right(LEVELS, total / norm)] for total in {*frequency.values()}}
-    return " ".join([mark_of[total] + token for token, total in frequency.items()])
+    return " ".join([_MARK_OF[bisect_right(LEVELS, total / norm)] + token for token, total in frequency.items()])
 
 
 _MARK_OF = MARKS[:1] + MARKS  # at the edge of a level floating point may fall just short of it
