@@ -13,6 +13,13 @@ def beyond_ascii(text: str) -> set[str]:
     return set(left.decode("utf-8", "surrogatepass"))
 
 
+def whole(text: str) -> str:
+    """Return a text in which two halves of a character (as JSON escapes them) are one, and a lone half is U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def rewritten(text: str, rule: Callable[[str], str]) -> str:
     """Return a text with `rule(character)` for each character beyond ASCII; the rule gives ASCII or the character."""
     if not text.isascii():

@@ -7,13 +7,14 @@ Source: design.md §3; limits from reference/vault.md, "Configuration".
 from __future__ import annotations
 
 import os
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vaultmem.config_rules import MappingConfig, VaultConfig, check_document, native_source
-from vaultmem.errors import ConfigError, NotConfigured
+from vaultmem.errors import ConfigError, EnvironmentUnusable, NotConfigured
 
 CONFIG_NAME = "config.toml"
 MEMORY_FOLDER = "memory"
@@ -81,6 +82,21 @@ def environment_value(*names: str) -> str:
     return ""
 
 
+def utf8_environment() -> dict[str, str]:
+    """Return our environment with Python's UTF-8 mode switched on, for a process that takes our place."""
+    return {**os.environ, "PYTHONUTF8": "1"}
+
+
+def require_utf8_names() -> None:
+    """Raise EnvironmentUnusable where Python can't tell file names, as in an ASCII locale without UTF-8 mode."""
+    encoding = sys.getfilesystemencoding()
+    if encoding != "utf-8":
+        raise EnvironmentUnusable(
+            f"Python reads file names as {encoding} here, so notes with other names would be missed",
+            "Set PYTHONUTF8=1, or a UTF-8 locale such as LC_ALL=C.UTF-8",
+        )
+
+
 def default_home() -> str:
     """Return the home folder: VAULTMEM_HOME, else the platform's user data folder."""
     named = environment_value("VAULTMEM_HOME")
@@ -121,8 +137,9 @@ def read_document(path: str) -> dict[str, Any]:
 def load_config(home: str | None = None, *, read_only: bool = False) -> Config:
     """Return the settings of `home` (default: `default_home()`).
 
-    A missing file means the defaults. Raises ConfigError with every problem of the file.
+    A missing file means the defaults. Raises ConfigError with every problem of the file, EnvironmentUnusable.
     """
+    require_utf8_names()
     folder = os.path.abspath(os.path.expanduser(home)) if home else default_home()
     path = os.path.join(folder, CONFIG_NAME)
     return config_from_document(read_document(path), folder, read_only=read_only)

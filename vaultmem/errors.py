@@ -3,6 +3,7 @@
 VaultmemError
   UsageError                 a wrong argument (exit 2)
   ConfigError                config.toml has problems (all of them are listed)
+  EnvironmentUnusable        the locale keeps Python from reading file names
   NotConfigured              no vault is configured yet
   NoteNotFound               no note has that key or path
   ScopeError                 a scope or its id can't be used
@@ -56,6 +57,10 @@ class ConfigError(VaultmemError):
 
     def __str__(self) -> str:
         return f"{self.message}\nEdit the file, then run: vaultmem config check"
+
+
+class EnvironmentUnusable(VaultmemError):
+    """What surrounds the process (its locale) makes right answers impossible."""
 
 
 class NotConfigured(VaultmemError):

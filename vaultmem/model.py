@@ -5,6 +5,7 @@ Values that come by the hundred thousand are named tuples, which are made and co
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
@@ -51,6 +52,23 @@ class Signature(NamedTuple):
     mtime_ns: int
     ctime_ns: int
     inode: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> Signature:
+        """Return the signature of stat values, each brought into the 64 bits that the index can hold.
+
+        A time beyond the year 2262 or before 1677 becomes the last that fits (the inode change time still
+        tells edits apart); an inode number keeps its bits.
+        """
+        inode = found.st_ino if found.st_ino <= _MAX_INT else found.st_ino - (1 << 64)
+        return cls(_held(found.st_size), _held(found.st_mtime_ns), _held(found.st_ctime_ns), inode)
+
+
+_MAX_INT = (1 << 63) - 1
+
+
+def _held(number: int) -> int:
+    return max(-_MAX_INT, min(_MAX_INT, number))
 
 
 @dataclass(frozen=True, slots=True)

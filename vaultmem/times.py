@@ -19,11 +19,11 @@ def iso_from_ns(time_ns: int) -> str:
 
 
 def parse_time(text: str) -> datetime | None:
-    """Read an ISO 8601 date or time; one without an offset means UTC. None when it is no time."""
+    """Read an ISO 8601 date or time; one without an offset means UTC. None when it is no time that UTC can tell."""
     try:
         moment = datetime.fromisoformat(text.strip())
-    except ValueError:
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # an offset may lead out of the years 1 to 9999
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC)

@@ -176,6 +176,7 @@ MAKERS: dict[str, Callable[[World], None]] = {
     "rename_with_edit_unresolved": renamed_and_edited,
 }
 NOT_MADE = {
+    "note_unreadable": "a fault that nobody foresaw; test_one_note_never_stops_the_vault makes it with a reader that fails",
     "mapping_folder_unreadable": "root opens every folder: test_an_unreadable_mapping_is_held makes it",
     "unstable_skipped": "needs a writer that never stops; made by a monkeypatched reader in test_unstable",
 }
@@ -193,6 +194,31 @@ def test_code(world: World, code: str) -> None:
         assert row.finding.code == code and row.finding.message and row.next_step == next_step(code)
         assert CANARY not in row.finding.message
     assert world.is_verified() == [] or code in ("mapping_folder_missing", "mass_removal")
+
+
+@pytest.mark.parametrize("many", [3, 200])
+def test_one_note_never_stops_the_vault(world: World, monkeypatch: pytest.MonkeyPatch, many: int) -> None:
+    import vaultmem.sync.facts as facts
+
+    real = facts.parse_note
+
+    def fails(data: bytes, *arguments: object, **named: object) -> object:
+        if b"CANARY" in data:
+            raise OverflowError(f"cannot convert {CANARY}")
+        return real(data, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(facts, "parse_note", fails)
+    for number in range(many):
+        world.write(f"n{number}.md", f"heron {number}\n")
+    world.write("odd.md", "heron CANARY\n")
+    with world.open() as memory:
+        (row,) = memory.findings(code="note_unreadable")
+        assert (row.finding.path, row.finding.message) == ("odd.md", "reading it failed (OverflowError)")
+    assert len(world.recall("heron", limit=100)) == min(100, many)
+    assert world.is_verified() == []
+    monkeypatch.undo()
+    world.reconcile(full=True)
+    assert world.codes() == {}
 
 
 def test_unstable(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sqlite3
+import tempfile
 import time
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, World
+from vaultmem.model import Signature
 from vaultmem.notes.flat import read_flat
 from vaultmem.notes.markdown import Outline, read_markdown
 from vaultmem.notes.parse import parse_canvas, parse_note
 from vaultmem.notes.plain import Taken, take_plain, without_fences
 from vaultmem.notes.resolve import resolve_path
+from vaultmem.ops.filters import NoteFilter
+from vaultmem.ops.hits import hit_json
 from vaultmem.sync.exclude import PathFilter
+from vaultmem.times import iso, iso_from_ns, parse_time
 
 REAL = [path.read_bytes() for path in sorted((REPOSITORY / "sample_vault").rglob("*.md"))]
 MARKUP = st.text(alphabet=st.sampled_from(list("[]()!#|^$`~<>%\\*_-=: \n\tabK1/.\"'&{}")), max_size=120)
@@ -228,7 +239,7 @@ def test_what_random_notes_found_stays_mended(body: str) -> None:
 
 def test_what_the_random_notes_hold_is_read() -> None:
     assert read_markdown("- $$\n \t\n  [[a]]\n  $$\n\nafter [[b]]\n").links[0].path == "b"
-    assert read_markdown("   > x ^id\n\t\t> $$\n\n# $$").blocks == ()
+    assert read_markdown("   > x ^id\n\t\t> $$\n\n# $$").blocks == ("id",)
     assert [heading.text for heading in read_markdown(" [q\n   - \n").headings] == ["[q"]
 
 
@@ -287,3 +298,96 @@ def test_time_follows_the_size(name: str) -> None:
 
     small, large = seconds(20_000), seconds(80_000)
     assert large < max(0.5, small * 10), f"{small:.3f} s for 20 kB, {large:.3f} s for 80 kB"
+
+
+STATS = st.integers(-(2**80), 2**80)
+
+
+@given(STATS, STATS, STATS, st.integers(0, 2**64 - 1))
+def test_any_stat_values_fit_into_the_index(size: int, mtime: int, ctime: int, inode: int) -> None:
+    found = SimpleNamespace(st_size=size, st_mtime_ns=mtime, st_ctime_ns=ctime, st_ino=inode)
+    signature = Signature.of(found)  # type: ignore[arg-type]
+    assert all(-(2**63) <= value < 2**63 for value in signature)
+    db = sqlite3.connect(":memory:")
+    assert tuple(db.execute("SELECT ?, ?, ?, ?", signature).fetchone()) == signature
+    assert parse_time(iso_from_ns(signature.mtime_ns)) is not None
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_inodes_stay_different(one: int, other: int) -> None:
+    first, second = (
+        Signature.of(SimpleNamespace(st_size=0, st_mtime_ns=0, st_ctime_ns=0, st_ino=n)) for n in (one, other)
+    )  # type: ignore[arg-type]
+    assert (first == second) == (one == other)
+
+
+ODD_TIMES = [
+    "0001-01-01T00:00:00+14:00",
+    "9999-12-31T23:59:59-14:00",
+    "2026-02-30",
+    "0000",
+    "1e9",
+    "-1",
+    "now",
+    "24:00",
+]
+TIMES = st.one_of(st.sampled_from(ODD_TIMES), st.text(max_size=12), st.datetimes().map(str))
+
+
+@given(TIMES)
+def test_any_text_is_a_time_or_none(text: str) -> None:
+    moment = parse_time(text)
+    assert moment is None or parse_time(iso(moment)) is not None
+
+
+ODD_YAML = st.one_of(
+    st.text(max_size=60),
+    st.lists(
+        st.tuples(st.sampled_from(["created", "updated", "date", "tags", "aliases", "title", "cao", "x"]), TIMES),
+        max_size=4,
+    ).map(lambda pairs: "".join(f"{name}: {value}\n" for name, value in pairs)),
+    st.sampled_from(
+        [
+            f"n: 0x{'f' * 9_000}\n",
+            "n: 1e999\n",
+            'title: "\\uD83D"\n',
+            'aliases: ["\\uDC08"]\n',
+            "cao: {key: k, links: [{to: x, confidence: 1e999}]}\n",
+            "cao: {links: [{to: x, confidence: .nan}]}\n",
+            "? [a, b]\n: c\n",
+            "a: &a [*a]\n",
+        ]
+    ),
+)
+ODD_NOTES = st.one_of(
+    st.binary(max_size=80),
+    ODD_YAML.map(lambda text: f"---\n{text}\n---\nbody\n".encode("utf-8", "surrogatepass")),
+    TIMES.map(lambda text: f"## {text}\nsection\n".encode("utf-8", "surrogatepass")),
+)
+CANVAS = st.sampled_from(
+    [
+        '{"nodes":[{"type":"file","file":"\\ud83d.md"}]}',
+        '{"nodes":[{"type":"text","text":"[[\\udc08]]"}]}',
+        "[NaN",
+        "{}",
+    ]
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(ODD_NOTES, st.integers(-(2**40), 2**40)), min_size=1, max_size=6), CANVAS)
+def test_no_note_stops_the_others(notes: list[tuple[bytes, int]], canvas: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        world.write("good.md", "# Good\n\nplain fact about pluto\n")
+        world.write("board.canvas", canvas)
+        for number, (data, seconds) in enumerate(notes):
+            with suppress(OSError, OverflowError):  # a file system may not hold the time
+                os.utime(world.write(f"odd{number}.md", data), (seconds, seconds))
+        assert "good.md" in world.recall("pluto")
+        assert world.is_verified() == []
+        with world.open() as memory:
+            hits = memory.list(NoteFilter(), 0).hits
+            assert all(parse_time(hit.updated_at) and parse_time(hit.created_at) for hit in hits)
+            json.dumps([hit_json(hit) for hit in hits], ensure_ascii=False, allow_nan=False).encode("utf-8")
+            assert "note_unreadable" not in {row.finding.code for row in memory.findings()}

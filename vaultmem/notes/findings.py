@@ -234,6 +234,13 @@ KINDS: dict[str, FindingKind] = {
         "Download it in the file manager.",
         _STATUS,
     ),
+    "note_unreadable": FindingKind(
+        "error",
+        "Reading the note failed in a way that we did not foresee; the others are read. Only the kind of fault is told.",
+        "Look whether the note holds something odd, and report it to vaultmem's developers.",
+        _EDIT,
+        quarantines=True,
+    ),
     "note_not_utf8": FindingKind("error", "The file is not UTF-8 text.", "Save it as UTF-8.", _EDIT, quarantines=True),
     "note_contains_nul": FindingKind("error", "The file holds a NUL byte.", "Remove it.", _EDIT, quarantines=True),
     "merge_conflict_markers": FindingKind(

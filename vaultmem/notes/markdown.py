@@ -53,7 +53,11 @@ class Outline:
 
 
 def _block_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """`$$` alone at a line's start opens math up to the next line with `$$` (help: "Math")."""
+    """`$$` at a line's start opens math up to the next line with `$$` (help: "Math").
+
+    Alone on its line it opens math even without such a line, up to the end of the note (seen in the app's own
+    dump of a public vault: a formula whose opening `$$` ends a text line, and whose closing one then opens).
+    """
     pos = state.bMarks[start] + state.tShift[start]
     if not state.src.startswith("$$", pos) or state.is_code_block(start):
         return False
@@ -67,7 +71,9 @@ def _block_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
             break
         line += 1
     else:
-        return False
+        if state.src[pos + 2 : state.eMarks[start]].strip():
+            return False
+        line = end - 1
     if silent:
         return True
     state.line = line + 1

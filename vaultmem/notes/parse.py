@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from vaultmem.characters import whole
 from vaultmem.model import Finding, Link, ParsedNote
 from vaultmem.notes.cao import CaoReading, read_cao
 from vaultmem.notes.findings import KINDS, finding
@@ -71,20 +72,23 @@ def parse_canvas(data: bytes) -> tuple[Link, ...]:
     import json
 
     try:
-        nodes = json.loads(data.decode("utf-8-sig")).get("nodes")
+        nodes = json.loads(data.decode("utf-8-sig"), parse_constant=str).get("nodes")
     except (ValueError, AttributeError, RecursionError):
         return ()
     links: list[Link] = []
     for node in nodes if isinstance(nodes, list) else ():
         if not isinstance(node, dict):
             continue
-        if node.get("type") == "file" and isinstance(node.get("file"), str) and node["file"]:
-            subpath = node.get("subpath")
-            link = node["file"] + (subpath if isinstance(subpath, str) else "")
-            links.append(Link(link, link, node["file"], link[len(node["file"]) :], node["file"], "canvas", True, 0))
-        elif node.get("type") == "text" and isinstance(node.get("text"), str):
-            links += [link._replace(kind="canvas", line=0) for link in read_inline_text(node["text"])]
+        file, subpath, text = (value if isinstance(value := node.get(name), str) else "" for name in _CARD)
+        if node.get("type") == "file" and file:
+            file, subpath = whole(file), whole(subpath)
+            links.append(Link(file + subpath, file + subpath, file, subpath, file, "canvas", True, 0))
+        elif node.get("type") == "text":
+            links += [link._replace(kind="canvas", line=0) for link in read_inline_text(whole(text))]
     return tuple(links[:MAX_LINKS])
+
+
+_CARD = ("file", "subpath", "text")
 
 
 def _decode(data: bytes) -> tuple[str, list[Finding], str]:

@@ -26,6 +26,8 @@ from vaultmem.text.proximity import proximity_factor
 from vaultmem.text.tokens import Clause, Query
 from vaultmem.times import parse_time
 
+ALL_WORDS_TIER = 1
+"""Up to this tier a match has every word of the query, as written or in some form."""
 RERANKED = 40
 """How many of the best matches are looked at for nearness."""
 MAX_PARTIAL_TERMS = 12
@@ -230,7 +232,10 @@ def age_days(updated_at: str) -> float:
 
 
 def order_by_relevance(candidates: list[Candidate], by_scope: bool) -> None:
-    """Sort by tier and words, native project memories with their age; `score` is what was sorted by."""
+    """Sort by tier and words, native project memories with their age; `score` is what was sorted by.
+
+    A superseded note comes last of those that have as many of the words, never below one that has fewer.
+    """
     for one in candidates:
         is_aging = one.native and one.binding[0] == "project"
         one.factor = AGE_BASE + AGE_SHARE / (1 + age_days(one.updated_at) / AGE_DAYS) if is_aging else 1.0
@@ -239,6 +244,7 @@ def order_by_relevance(candidates: list[Candidate], by_scope: bool) -> None:
         key=lambda one: (
             one.partial,
             one.precedence if by_scope else 0,
+            max(one.tier, ALL_WORDS_TIER),
             one.superseded,
             one.tier,
             -one.score,

@@ -48,7 +48,7 @@ def read_cao_state(home: str) -> CaoState:
     finally:
         db.close()
     return CaoState(
-        tuple((str(r[0]), str(r[1]), str(r[2]), int(str(r[3])), str(r[4])) for r in counts),
+        tuple((str(r[0]), str(r[1]), str(r[2]), r[3], str(r[4])) for r in counts if isinstance(r[3], int)),
         tuple((str(r[0]), str(r[1]), str(r[2]), str(r[3]), str(r[4])) for r in rejected),
         tuple((str(r[0]), str(r[1]), str(r[2])) for r in aliases),
     )

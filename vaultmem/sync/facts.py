@@ -109,11 +109,19 @@ class FactsReader:
         facts = []
         try:
             for file in files:
-                facts.append(self._read(file))
+                facts.append(self._guarded(file))
                 progress(1)
         finally:
             self._leave_folder()
         return facts
+
+    def _guarded(self, file: SourceFile) -> FileFacts:
+        """Return a file's facts; a fault that nobody foresaw is that file's alone."""
+        try:
+            return self._read(file)
+        except Exception as error:  # noqa: BLE001  one note never stops the vault; what the fault says may hold its text
+            found = finding("note_unreadable", file.path, 0, f"reading it failed ({type(error).__name__})")
+            return FileFacts(file, "ok", own_quarantine="note_unreadable", findings=(found,))
 
     def _read(self, file: SourceFile) -> FileFacts:
         if file.excluded_by in KINDS and KINDS[file.excluded_by].quarantines and file.kind == "note":
@@ -222,8 +230,7 @@ _EXCLUSION_MESSAGES = {
 
 
 def _signature(content: FileBytes) -> Signature:
-    stat = content.stat
-    return Signature(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+    return Signature.of(content.stat)
 
 
 def _is_racy(file: SourceFile) -> bool:

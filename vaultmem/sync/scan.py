@@ -244,7 +244,7 @@ class _Walker:
         except OSError:  # gone between listing and stat: the next run sees it so
             return
         raw = folder.raw_prefix + entry.name
-        signature = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+        signature = Signature.of(stat)
         self.scan.files += 1
         known = self.pending.pop(raw, None)
         is_note = not folder.excluded and entry.name[-3:].lower() == ".md"
@@ -266,7 +266,7 @@ class _Walker:
                 path,
                 raw,
                 kind,
-                Signature(*signature),
+                signature,
                 None if reason else folder.binding,
                 folder.mapping,
                 reason,
@@ -376,7 +376,7 @@ def stat_signature(root_fd: int, raw_path: str) -> Signature | None:
         return None
     finally:
         os.close(folder_fd)
-    return Signature(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    return Signature.of(found)
 
 
 def is_open_folder(root: str, folder: str) -> bool:

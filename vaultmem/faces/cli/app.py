@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -61,8 +62,22 @@ app.add_typer(debug.app, name="debug", hidden=False)
 app.add_typer(setup.config_app, name="config")
 
 
+_UTF8 = ("-X", "utf8")
+
+
+def _start_over_in_utf8() -> None:
+    """Give way to a process in Python's UTF-8 mode where the locale makes names and arguments unreadable (PEP 540)."""
+    if sys.getfilesystemencoding() == "utf-8" or not sys.executable or tuple(sys.orig_argv[1:3]) == _UTF8:
+        return
+    from vaultmem.config import utf8_environment
+
+    with suppress(OSError):  # then the settings say what is wrong
+        os.execve(sys.executable, [sys.executable, *_UTF8, *sys.orig_argv[1:]], utf8_environment())
+
+
 def main() -> None:
     """Run the command line and exit; no traceback reaches a user."""
+    _start_over_in_utf8()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
