@@ -67,10 +67,18 @@ class Config:
                 return vault
         raise KeyError(vault_id)
 
+    @property
+    def is_set_up(self) -> bool:
+        """Whether a vault is configured, or there is a native wiki."""
+        return bool(self.vaults) or os.path.isdir(self.memory_root)
+
     def require_vault(self) -> None:
-        """Raise NotConfigured unless a vault is configured, or there is a native wiki."""
-        if not self.vaults and not os.path.isdir(self.memory_root):
-            raise NotConfigured(f"No vault is configured in {self.path}", "Run: vaultmem init PATH-OF-YOUR-VAULT")
+        """Raise NotConfigured unless the home is set up."""
+        if not self.is_set_up:
+            raise NotConfigured(
+                f"No vault is configured in {self.path}",
+                "Run: vaultmem init PATH-OF-YOUR-VAULT, or, to keep memories without a vault: vaultmem init --native",
+            )
 
 
 def environment_value(*names: str) -> str:

@@ -16,7 +16,8 @@ from vaultmem.notes.wikilinks import fold
 class FileFacts:
     """What a changed file is, in little: enough to plan with.
 
-    `status`: ok | unstable (it changes while read: the old row stays) | gone | unreadable.
+    `status`: ok | unstable (it changes while read: the old row stays) | gone (since it was seen: the old row stays
+    too, as the next run sees whether it is meant or half of a save) | unreadable.
     `outline` is `outline_of` a note; `links` are those of a canvas. `ref` finds the prepared note in the
     PreparedStore (-1: none).
     """
@@ -141,7 +142,7 @@ class Plan:
             {
                 "op": "move" if put.moved_from else "put",
                 "vault": put.facts.file.vault,
-                "path": put.facts.file.path,
+                "path": put.facts.file.raw_path,
                 "key": put.key,
                 **({"from": put.moved_from} if put.moved_from else {}),
                 **({"quarantine": put.quarantine} if put.quarantine else {}),
@@ -150,7 +151,7 @@ class Plan:
             if put.facts.file.kind != "other"
         ]
         rows += [
-            {"op": "drop", "vault": d.file.vault, "path": d.file.path, "key": d.file.key}
+            {"op": "drop", "vault": d.file.vault, "path": d.file.raw_path, "key": d.file.key}
             for d in self.drops
             if d.file.kind != "other"
         ]
@@ -158,7 +159,7 @@ class Plan:
             {
                 "op": "quarantine" if m.quarantine else "mark",
                 "vault": m.file.vault,
-                "path": m.file.path,
+                "path": m.file.raw_path,
                 "key": m.key,
                 "quarantine": m.quarantine,
             }

@@ -12,17 +12,25 @@ from typing import Any
 from tests.cases.registry import hook, judges
 from tests.cases.runner import Run
 from vaultmem.sync.lease import is_caught_up, who_watches
-from vaultmem.sync.reconcile import config_fingerprint
+from vaultmem.sync.reconcile import ReconcileResult, config_fingerprint
 
 
-def start(run: Run) -> list[str]:
+class Told(list[str]):
+    """What a watcher says, and the batches that it reports."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[ReconcileResult] = []
+
+
+def start(run: Run) -> Told:
     """Watch in a thread until the case ends; return what it says."""
-    notices: list[str] = []
+    notices = Told()
     stop = threading.Event()
 
     def keep() -> None:
         with run.memory() as memory:
-            memory.watch(stop, lambda result: None, notices.append)
+            memory.watch(stop, notices.batches.append, notices.append)
 
     thread = threading.Thread(target=keep, daemon=True)
     thread.start()

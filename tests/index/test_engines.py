@@ -37,7 +37,7 @@ def columns(source: random.Random, number: int) -> tuple[str, ...]:
     tags = json.dumps([source.choice(COMMON)] if number % 7 == 0 else [])
     headings = json.dumps([(1, source.choice(COMMON), 1)] if number % 5 == 0 else [])
     key = f"{source.choice(COMMON)}-{number}" if number % 11 == 0 else f"k{number}"
-    return full_text_columns(stream_columns(title, f"n{number}.md", "[]", tags, headings, " ".join(words)), key)
+    return full_text_columns(stream_columns(title, f"n{number}.md", "[]", tags, headings, "{}", " ".join(words)), key)
 
 
 @pytest.fixture(scope="module")

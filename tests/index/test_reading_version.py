@@ -10,7 +10,7 @@ from vaultmem.index.rows import prepare_note
 from vaultmem.index.schema import SCHEMA_VERSION
 from vaultmem.notes.parse import parse_note
 
-READINGS = {5: "40b8128aa4b34dbe7b2ed9885252d4cb36d003e20650c8f4bb7c67bc4f2837f8"}
+READINGS = {6: "0dccd0f613e06c1a4a9c55325bb24cae886d1db900d5d06da6b63568cd10b07e"}
 """Hash of how the notes in this repository are read, by schema version. Where it changes, so must the version."""
 
 

@@ -176,7 +176,7 @@ MAKERS: dict[str, Callable[[World], None]] = {
     "rename_with_edit_unresolved": renamed_and_edited,
 }
 NOT_MADE = {
-    "note_unreadable": "a fault that nobody foresaw; test_one_note_never_stops_the_vault makes it with a reader that fails",
+    "note_unreadable": "nobody foresees it; test_one_note_never_stops_the_vault makes it with a reader that fails",
     "mapping_folder_unreadable": "root opens every folder: test_an_unreadable_mapping_is_held makes it",
     "unstable_skipped": "needs a writer that never stops; made by a monkeypatched reader in test_unstable",
 }

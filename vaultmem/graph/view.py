@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from vaultmem.index.queries import ON_DISK
 from vaultmem.ops.session import Session
 from vaultmem.visibility import may_show
 
@@ -87,7 +88,7 @@ def graph_view(session: Session) -> GraphView:
         shown = may_show(session.config, "graph")
         connection = session.connection()
         rows = connection.execute(
-            f"SELECT n.id, n.uid, n.key, n.scope, n.scope_id, n.title, n.type, n.tags, n.path, n.vault FROM note n "
+            f"SELECT n.id, n.uid, n.key, n.scope, n.scope_id, n.title, n.type, n.tags, {ON_DISK}, n.vault FROM note n "
             f"WHERE {shown.sql} ORDER BY n.scope, n.scope_id, n.key, n.vault, n.path",
             shown.parameters,
         ).fetchall()

@@ -170,7 +170,7 @@ _NOTE_FIELDS = (
     *("sections", "properties", "body"),
 )
 _in_order = itemgetter(*_NOTE_FIELDS)
-STREAM_COLUMNS = "title, path, aliases, tags, headings, body"
+STREAM_COLUMNS = "title, path, aliases, tags, headings, properties, body"
 _IN_DIGEST = (
     *("uid", "vault", "path", "rel", "key", "claimed_key", "scope", "scope_id", "source_kind", "mapping", "created_at"),
     *("updated_at", "content_hash", "own_quarantine", "quarantine", "fixed_hash", "body_size"),
@@ -209,6 +209,8 @@ _FROM_PREPARED = (
     *("type", "managed", "title", "token_estimate", "fixed_hash", "body_line", "tags", "aliases", "headings", "blocks"),
     *("sections", "properties", "body"),
 )
+TEXT_COLUMNS = tuple(name for name in _FROM_PREPARED if name != "fixed_hash")
+"""Columns of a note that follow from its file's text alone, as a `PreparedNote` names them."""
 _from_prepared = attrgetter(*_FROM_PREPARED)
 
 

@@ -59,6 +59,19 @@ def _outline(headings: str, blocks: str) -> str:
     return outline_of(((level, text) for level, text, _ in json.loads(headings)), json.loads(blocks))
 
 
+ON_DISK = "(SELECT raw_path FROM file WHERE file.id = n.id)"
+"""The path of `note n` as the file system spells it: what is shown must open the file (identity goes by `n.path`)."""
+
+
+def as_on_disk(connection: sqlite3.Connection, vault: str, path: str) -> str:
+    """Return a vault-relative NFC path as the file system spells it; unchanged where no such file is known."""
+    if path.isascii():
+        return path
+    sql = "SELECT raw_path FROM file WHERE vault = ? AND name = ? AND path = ? ORDER BY raw_path"
+    row = connection.execute(sql, (vault, fold(path.rpartition("/")[2]), path)).fetchone()
+    return str(row[0]) if row else path
+
+
 class IndexView:
     """What planning asks the index for (`sync.plan.Known`)."""
 

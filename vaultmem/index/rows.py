@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from vaultmem.index import digest
 from vaultmem.index.search import COLUMNS, WEIGHTS
 from vaultmem.model import CaoLink, Finding, Link, ParsedNote
+from vaultmem.notes.properties import SEPARATOR, property_text
 from vaultmem.notes.resolve import lookup_name
 from vaultmem.notes.wikilinks import fold
 from vaultmem.text.prominence import always_prominent, prominent_terms
@@ -82,7 +83,15 @@ def prepare_note(note: ParsedNote, path: str) -> PreparedNote:
     properties = _json(note.frontmatter or {})
     body = note.body.replace("\0", "\ufffd")
     created, updated = note_times(note)
-    streams = _streams(note.title, path, note.aliases, note.tags, [heading.text for heading in note.headings], body)
+    streams = _streams(
+        note.title,
+        path,
+        note.aliases,
+        note.tags,
+        [heading.text for heading in note.headings],
+        property_text(note.frontmatter or {}),
+        body,
+    )
     type_ = note.cao.type if note.cao and note.cao.type else "project"
     managed = int(bool(note.cao and note.cao.managed))
     fixed = (
@@ -129,26 +138,36 @@ def _cao_row(row: CaoLink) -> tuple[Any, ...]:
     return (row.to, row.type, row.status, row.origin, row.confidence, row.line)
 
 
-def stream_columns(title: str, path: str, aliases: str, tags: str, headings: str, body: str) -> tuple[str, ...]:
-    """Return the token streams of title, aliases, tags, headings, body and prominent terms.
+def stream_columns(
+    title: str, path: str, aliases: str, tags: str, headings: str, properties: str, body: str
+) -> tuple[str, ...]:
+    """Return the token streams of title, aliases, tags, headings, property values, body and prominent terms.
 
-    Aliases, tags and headings are JSON lists, as a note's row has them.
+    Aliases, tags, headings and properties are JSON, as a note's row has them.
     """
-    texts = [text for _, text, _ in json.loads(headings)]
-    return _streams(title, path, json.loads(aliases), json.loads(tags), texts, body)
+    texts = [heading[1] for heading in json.loads(headings)]
+    values = property_text(json.loads(properties))
+    return _streams(title, path, json.loads(aliases), json.loads(tags), texts, values, body)
 
 
 def _streams(
-    title: str, path: str, aliases: Sequence[str], tags: Sequence[str], headings: Sequence[str], body: str
+    title: str,
+    path: str,
+    aliases: Sequence[str],
+    tags: Sequence[str],
+    headings: Sequence[str],
+    values: str,
+    body: str,
 ) -> tuple[str, ...]:
     name = path.rpartition("/")[2]
     stem = name[:-3] if name.lower().endswith(".md") else name
-    full_title = title if title == stem else f"{title} \u241f {stem}"
+    full_title = title if title == stem else f"{title}{SEPARATOR}{stem}"
     streams = (
         document_stream(full_title),
-        document_stream(" \u241f ".join(aliases)) if aliases else "",
+        document_stream(SEPARATOR.join(aliases)) if aliases else "",
         document_stream(" ".join(tags)) if tags else "",
-        document_stream(" \u241f ".join(headings)) if headings else "",
+        document_stream(SEPARATOR.join(headings)) if headings else "",
+        document_stream(values) if values else "",
         document_stream(body),
     )
     return (*streams, prominent_terms(streams, _STREAM_WEIGHTS))
@@ -156,8 +175,8 @@ def _streams(
 
 def full_text_columns(streams: Sequence[str], key: str) -> tuple[str, ...]:
     """Return the values of the full-text table's columns: the streams with the key in its place."""
-    title, aliases, tags, headings, body, prominent = streams
-    return title, aliases, key, tags, headings, body, f"{prominent} {always_prominent(key)}"
+    title, aliases, tags, headings, values, body, prominent = streams
+    return title, aliases, key, tags, headings, values, body, f"{prominent} {always_prominent(key)}"
 
 
 _STREAM_WEIGHTS = tuple(weight for name, weight in zip(COLUMNS, WEIGHTS) if name not in ("key", "prominent"))

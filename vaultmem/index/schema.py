@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from vaultmem.errors import IndexUnavailable
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Of the tables and of what notes give for them: how they are read, too (tests/index/test_reading_version.py)."""
 BUSY_MS = 5_000
 PAGE_BYTES = 8_192

@@ -17,8 +17,8 @@ from typing import Protocol
 from vaultmem.index.expression import Expression
 from vaultmem.text.prominence import LENGTH_SHARE
 
-COLUMNS = ("title", "aliases", "key", "tags", "headings", "body", "prominent")
-WEIGHTS = (8.0, 8.0, 2.0, 6.0, 3.0, 1.0, 0.0)
+COLUMNS = ("title", "aliases", "key", "tags", "headings", "properties", "body", "prominent")
+WEIGHTS = (8.0, 8.0, 2.0, 6.0, 3.0, 2.0, 1.0, 0.0)
 """Column weights of BM25, tuned on planted facts (bench/); the marks of prominent terms score nothing."""
 K1, B = 1.2, LENGTH_SHARE
 """BM25's constants, those of FTS5 (sqlite.org/fts5.html, "The bm25() function")."""

@@ -236,7 +236,7 @@ KINDS: dict[str, FindingKind] = {
     ),
     "note_unreadable": FindingKind(
         "error",
-        "Reading the note failed in a way that we did not foresee; the others are read. Only the kind of fault is told.",
+        "Reading the note failed in a way that we did not foresee; the others are read. The kind of fault is told.",
         "Look whether the note holds something odd, and report it to vaultmem's developers.",
         _EDIT,
         quarantines=True,

@@ -11,6 +11,7 @@ from vaultmem.edges import VAULT_ORIGIN, edge_id
 from vaultmem.errors import UsageError
 from vaultmem.model import Binding
 from vaultmem.ops.session import Session
+from vaultmem.ops.status import native_row
 from vaultmem.state.cao import read_cao_state
 from vaultmem.times import iso
 
@@ -52,7 +53,5 @@ def adopt(session: Session) -> Adopted:
         memory.add_aliases({alias: (project, kind) for alias, project, kind in found.aliases}, time)
         aliases = len(found.aliases)
     session.sync()
-    connection = session.connection()
-    topics = connection.execute("SELECT count(*) FROM note WHERE source_kind = 'native'").fetchone()[0]
-    hidden = connection.execute("SELECT count(*) FROM file WHERE excluded = 'mapped_away' AND kind = 'note'").fetchone()
-    return Adopted(int(topics), int(hidden[0]), counts, rejected, aliases, problem)
+    wiki = native_row(session.connection())
+    return Adopted(wiki["topics"], wiki["hidden"], counts, rejected, aliases, problem)

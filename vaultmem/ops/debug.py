@@ -117,10 +117,20 @@ def debug_resolve(folder: str) -> dict[str, Any]:
                 aliases.setdefault(fold(alias), []).append(file.path)
     finally:
         os.close(fd)
+    raw = {file.path: file.raw_path for file in scan.changed}
     return {
         "schema": "vaultmem.resolve/1",
-        "notes": {path: [_resolved(link, path, names, aliases) for link in found] for path, found in links.items()},
+        "notes": {
+            raw[path]: [_on_disk(_resolved(link, path, names, aliases), raw) for link in found]
+            for path, found in links.items()
+        },
     }
+
+
+def _on_disk(row: dict[str, Any], raw: dict[str, str]) -> dict[str, Any]:
+    """Spell the paths of a row as they are on disk."""
+    target = raw[row["target"]] if row["target"] is not None else None
+    return {**row, "target": target, "candidates": [raw[path] for path in row["candidates"]]}
 
 
 def _resolved(link: Link, source: str, names: dict[str, list[str]], aliases: dict[str, list[str]]) -> dict[str, Any]:

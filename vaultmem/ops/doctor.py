@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vaultmem.config import Config, load_config
-from vaultmem.errors import ConfigError, VaultmemError
+from vaultmem.errors import ConfigError, NotConfigured, VaultmemError
 from vaultmem.index import digest
 from vaultmem.index.database import MAX_INSPECTED_NOTES, choose_engine, inspect
 from vaultmem.index.postings import posting_differences
 from vaultmem.ops.findings import finding_counts
 from vaultmem.ops.session import Session
+from vaultmem.ops.truthfulness import lying_notes
 from vaultmem.sync.scan import is_open_folder
 
 MIN_FREE_BYTES = 100 * 1_048_576
@@ -30,22 +31,27 @@ class Check:
     fix: str = ""
 
 
-def doctor(home: str | None) -> list[Check]:
-    """Run every check; one that fails never keeps the others from running."""
+def doctor(home: str | None, *, full: bool = False) -> list[Check]:
+    """Run every check; one that fails never keeps the others from running.
+
+    `full`: all notes are compared with their files, not a sample of them.
+    """
     checks = list(_check_machine())
     try:
         config = load_config(home)
     except ConfigError as error:
         checks.append(Check("settings", False, "; ".join(error.problems), "vaultmem config check"))
         return checks
-    if not config.vaults:
-        checks.append(Check("settings", False, f"no vault is configured in {config.path}", "vaultmem init VAULT"))
+    try:
+        config.require_vault()
+    except NotConfigured as error:
+        checks.append(Check("settings", False, error.message, error.next_step))
         return checks
     checks.append(Check("settings", True, config.path))
     checks += _check_home(config)
     checks += _check_vaults(config)
     with Session(config) as session:
-        checks += _check_databases(session)
+        checks += _check_databases(session, full)
     return checks
 
 
@@ -99,7 +105,7 @@ def _check_vaults(config: Config) -> Iterator[Check]:
             yield Check(name, False, f"{managed} is not writable, so stores fail", "Change its permissions")
 
 
-def _check_databases(session: Session) -> Iterator[Check]:
+def _check_databases(session: Session, full: bool) -> Iterator[Check]:
     try:
         held = session.state.held()
         yield Check("state.db", True, session.state.path)
@@ -108,6 +114,7 @@ def _check_databases(session: Session) -> Iterator[Check]:
         return
     try:
         yield _check_index(session)
+        yield _check_texts(session, full)
         counts = finding_counts(session)
     except (VaultmemError, sqlite3.DatabaseError) as error:
         yield Check("index", False, str(error), "vaultmem rebuild")
@@ -135,6 +142,16 @@ def _check_index(session: Session) -> Check:
     if not session.database.is_built():
         return Check("index", False, "it is not complete yet", "vaultmem reconcile")
     return Check("index", True, f"{session.database.path}, digest {digest.stored_digest(connection)[:16]}")
+
+
+def _check_texts(session: Session, full: bool) -> Check:
+    """Compare notes as the index has them with their files."""
+    lying, compared = lying_notes(session, everything=full)
+    told = f"{compared} notes" if full else f"a sample of {compared} notes (doctor --full: all)"
+    if lying:
+        found = f"{lying} of {told} have another text in the index than in their files"
+        return Check("stored text", False, found, "vaultmem rebuild")
+    return Check("stored text", True, f"{told} agrees with the files" if not full else f"{told} agree with their files")
 
 
 def _lost_terms(session: Session) -> str:

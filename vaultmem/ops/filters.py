@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from unicodedata import normalize
 
 from vaultmem.errors import UsageError
 from vaultmem.index.search import Filter
@@ -81,7 +82,7 @@ def filter_sql(wanted: NoteFilter) -> Filter:
 
 def _path_filter(text: str) -> Filter:
     """A path is a glob if it holds one of `*?[`, else a note's path or a folder with all below it."""
-    path = text.strip("/")
+    path = normalize("NFC", text.strip("/"))
     if re.search(r"[*?\[]", path):
         return Filter("n.path GLOB ?", (path,))
     return Filter("(n.path = ? OR substr(n.path, 1, ?) = ?)", (path, len(path) + 1, path + "/"))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from vaultmem.errors import UsageError
+from vaultmem.index.queries import as_on_disk
 from vaultmem.model import Finding
 from vaultmem.notes.findings import KINDS, finding, next_step
 from vaultmem.ops.session import Session
@@ -73,12 +74,15 @@ def finding_counts(session: Session) -> dict[str, int]:
 
 def note_findings(connection: sqlite3.Connection, note_id: int) -> list[Finding]:
     """Return the lasting findings of one file, those of its links included."""
-    stored = connection.execute(
-        "SELECT code, severity, path, line, message, vault FROM finding WHERE file_id = ? ORDER BY line, code",
-        (note_id,),
-    )
+    stored = connection.execute(f"{_STORED} WHERE g.file_id = ? ORDER BY g.line, g.code", (note_id,))
     found = [Finding(*row) for row in stored]
     return found + list(_of_links(connection, "WHERE l.source_id = ?", (note_id,)))
+
+
+_STORED = (
+    "SELECT g.code, g.severity, coalesce(f.raw_path, g.path), g.line, g.message, g.vault "
+    "FROM finding g LEFT JOIN file f ON f.id = g.file_id"
+)
 
 
 def _held(session: Session) -> list[Finding]:
@@ -89,7 +93,7 @@ def _held(session: Session) -> list[Finding]:
 
 
 def _lasting(connection: sqlite3.Connection) -> Iterator[Finding]:
-    for row in connection.execute("SELECT code, severity, path, line, message, vault FROM finding"):
+    for row in connection.execute(_STORED):
         yield Finding(*row)
     yield from _of_links(connection, "WHERE n.quarantine = '' AND (l.state <> 'resolved' OR l.subpath_missing)", ())
 
@@ -108,14 +112,15 @@ _LINK_COUNTS = (
 
 def _of_links(connection: sqlite3.Connection, where: str, parameters: tuple[object, ...]) -> Iterator[Finding]:
     sql = (
-        "SELECT s.vault, s.path, l.line, l.link, l.state, l.subpath, l.subpath_missing, l.candidates, t.path, n.scope, "
+        "SELECT s.vault, s.raw_path, l.line, l.link, l.state, l.subpath, l.subpath_missing, l.candidates, t.raw_path, "
         "l.lookup FROM link l JOIN file s ON s.id = l.source_id LEFT JOIN note n ON n.id = l.source_id "
         f"LEFT JOIN file t ON t.id = l.target_id {where}"
     )
-    for vault, path, line, link, state, subpath, missing, candidates, target, _, lookup in connection.execute(
+    for vault, path, line, link, state, subpath, missing, candidates, target, lookup in connection.execute(
         sql, parameters
     ):
-        code, message = _describe(link, state, subpath, bool(missing), json.loads(candidates), target, lookup)
+        equal = [as_on_disk(connection, vault, one) for one in json.loads(candidates)]
+        code, message = _describe(link, state, subpath, bool(missing), equal, target, lookup)
         if code:
             yield replace(finding(code, path, line, message), vault=vault)
 

@@ -13,6 +13,7 @@ from vaultmem.clock import now
 from vaultmem.config import MEMORY_FOLDER
 from vaultmem.errors import IndexUnavailable, StoreRefused, UsageError
 from vaultmem.fs import file_lock
+from vaultmem.index.queries import ON_DISK
 from vaultmem.model import Binding, WriteResult
 from vaultmem.notes.keys import stored_key
 from vaultmem.notes.wiki import parse_topic
@@ -48,7 +49,8 @@ class _Target:
     key: str
     topic: Place
     has_topic: bool
-    note: tuple[str, str]
+    note: tuple[str, str, str]
+    """Vault, path, and the path as it is on disk; empty where there is none."""
 
     @property
     def action(self) -> str:
@@ -58,7 +60,7 @@ class _Target:
 
     def result(self, action: str) -> WriteResult:
         binding = self.binding
-        vault, path = (self.topic.source.id, self.topic.path) if self.has_topic else self.note
+        vault, path = (self.topic.source.id, self.topic.path) if self.has_topic else (self.note[0], self.note[2])
         kind = self.topic.kind if self.has_topic or not path else "vault"
         return WriteResult(action, self.key, binding.scope, binding.scope_id, kind, path, vault)
 
@@ -93,13 +95,13 @@ def _find(session: Session, binding: Binding, key: str) -> _Target:
     row = (
         session.connection()
         .execute(
-            "SELECT vault, path FROM note WHERE key = ? AND scope = ? AND scope_id = ? AND source_kind = 'vault' "
-            "AND quarantine = '' ORDER BY vault, path",
+            f"SELECT n.vault, n.path, {ON_DISK} FROM note n WHERE n.key = ? AND n.scope = ? AND n.scope_id = ? "
+            "AND n.source_kind = 'vault' AND n.quarantine = '' ORDER BY n.vault, n.path",
             (key, binding.scope, binding.scope_id or ""),
         )
         .fetchone()
     )
-    return _Target(binding, key, topic, has_topic, (row[0], row[1]) if row else ("", ""))
+    return _Target(binding, key, topic, has_topic, (row[0], row[1], row[2]) if row else ("", "", ""))
 
 
 def _forget(session: Session, target: _Target, purge: bool) -> WriteResult:

@@ -8,16 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vaultmem.index.queries import chunked
+from vaultmem.index.queries import ON_DISK, chunked
 from vaultmem.model import Hit
+from vaultmem.notes.properties import property_values
 from vaultmem.ops.session import Session
 from vaultmem.text.snippets import SNIPPET_CHARS, make_snippet
 from vaultmem.text.tokens import Query, inflections
 from vaultmem.visibility import Purpose, Reader, may_show
 
 _COLUMNS = (
-    "n.id, n.key, n.scope, n.scope_id, n.source_kind, n.type, n.title, n.tags, n.body, n.path, n.vault, n.updated_at, "
-    "n.created_at, n.properties, n.body_line, n.sections"
+    f"n.id, n.key, n.scope, n.scope_id, n.source_kind, n.type, n.title, n.tags, n.body, {ON_DISK}, n.vault, "
+    "n.updated_at, n.created_at, n.properties, n.body_line, n.sections"
 )
 WHOLE = 1 << 40
 """A budget of characters that means the whole note."""
@@ -41,6 +42,7 @@ def _hit(row: Sequence[Any], score: float, query: Query, max_body_chars: int) ->
     if row[4] == "native" and max_body_chars < WHOLE:
         content, cut = matching_sections(body, row[14], json.loads(row[15]), query)
     cut = cut or len(content) > max_body_chars
+    properties = json.loads(row[13])
     return Hit(
         key=row[1],
         scope=row[2],
@@ -50,13 +52,13 @@ def _hit(row: Sequence[Any], score: float, query: Query, max_body_chars: int) ->
         title=row[6],
         tags=tuple(dict.fromkeys(json.loads(row[7]))),
         content=content[:max_body_chars],
-        snippet=make_snippet(body, query, SNIPPET_CHARS),
+        snippet=make_snippet(body, query, SNIPPET_CHARS, lambda: property_values(properties)),
         path=row[9],
         vault=row[10],
         score=score,
         updated_at=row[11],
         created_at=row[12],
-        properties=json.loads(row[13]),
+        properties=properties,
         content_truncated=cut,
     )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from typing import Any
+from unicodedata import normalize
 
 from vaultmem.errors import NoteNotFound, UsageError
+from vaultmem.index.queries import ON_DISK
 from vaultmem.model import Finding, Hit
 from vaultmem.ops.filters import NoteFilter, combine, filter_sql, reader_of
 from vaultmem.ops.findings import note_findings
@@ -78,7 +80,7 @@ def find_note(session: Session, name: str, wanted: NoteFilter, purpose: Purpose)
         f"SELECT n.id, n.scope, n.scope_id, n.key, n.path FROM note n WHERE {where.sql} AND (n.key = ? OR n.path = ?) "
         "ORDER BY n.key <> ?, n.scope, n.scope_id, n.vault, n.path"
     )
-    rows = session.connection().execute(sql, (*where.parameters, name, name, name)).fetchall()
+    rows = session.connection().execute(sql, (*where.parameters, name, normalize("NFC", name), name)).fetchall()
     if not rows:
         raise NoteNotFound(f"No visible note has the key or path {name}", "List what there is: vaultmem list")
     if len(rows) > 1 and len({(row[1], row[2]) for row in rows}) > 1:
@@ -108,7 +110,7 @@ def note_links(session: Session, name: str, wanted: NoteFilter, *, sweep: bool =
     def action() -> LinksResult:
         note_id = find_note(session, name, wanted, "links")
         connection = session.connection()
-        key, path = connection.execute("SELECT key, path FROM note WHERE id = ?", (note_id,)).fetchone()
+        key, path = connection.execute(f"SELECT n.key, {ON_DISK} FROM note n WHERE n.id = ?", (note_id,)).fetchone()
         shown = may_show(session.config, "links", None if wanted.everyone else session.bindings())
         outgoing = connection.execute(
             f"{_LINK_SQL.format(other='l.target_id', shown=shown.sql)} WHERE l.source_id = ? ORDER BY l.position",
@@ -130,7 +132,7 @@ def note_links(session: Session, name: str, wanted: NoteFilter, *, sweep: bool =
 
 
 _LINK_SQL = (
-    "SELECT f.path, n.key, l.kind, l.embed, l.subpath, l.display, l.line, l.state, l.via, l.link, l.raw, l.rel, "
+    "SELECT f.raw_path, n.key, l.kind, l.embed, l.subpath, l.display, l.line, l.state, l.via, l.link, l.raw, l.rel, "
     "l.subpath_missing, f.kind FROM link l LEFT JOIN file f ON f.id = {other} "
     "LEFT JOIN note n ON n.id = {other} AND {shown}"
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from unicodedata import normalize
 
 from vaultmem.clock import now
 from vaultmem.errors import StateUnavailable, UsageError
@@ -136,7 +137,7 @@ def _hits(
     hits = []
     for one in pool.candidates:
         hit = loaded[one.id]
-        state = "unknown" if one.id in unknown else "repaired" if hit.path in repaired else "fresh"
+        state = "unknown" if one.id in unknown else "repaired" if normalize("NFC", hit.path) in repaired else "fresh"
         label = "superseded" if lifecycle and one.superseded else ""
         why = explain_hit(connection, one, hit, query) if request.explain else {}
         hits.append(replace(hit, freshness=state, partial=one.partial, lifecycle_status=label, explain=why))

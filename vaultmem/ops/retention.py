@@ -39,7 +39,7 @@ def retention(session: Session, *, apply: bool = False) -> dict[str, Any]:
     """
     if apply:
         check_switches(session)
-    if not session.config.vaults and not os.path.isdir(session.config.memory_root):
+    if not session.config.is_set_up:
         return _report([], False, "there is no memory yet")
     session.sync()
     expired = _expired(session)

@@ -11,7 +11,14 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from vaultmem.config import CONFIG_NAME, config_from_document, new_document_text, read_document, vault_lines
+from vaultmem.config import (
+    CONFIG_NAME,
+    config_from_document,
+    load_config,
+    new_document_text,
+    read_document,
+    vault_lines,
+)
 from vaultmem.config_rules import WILDCARD, MappingConfig, VaultConfig
 from vaultmem.errors import UsageError
 from vaultmem.fs import ensure_private_folder, write_private_file
@@ -70,6 +77,21 @@ def init_home(home: str, request: InitRequest, *, replace: bool = False) -> Init
     ensure_private_folder(home)
     write_private_file(path, text)
     return InitResult("added" if document else "created", path, vault.id, text, is_obsidian)
+
+
+def init_native(home: str) -> InitResult:
+    """Set a home up that has no vault: config.toml, if there is none, and the folder of the native wiki.
+
+    Raises ConfigError when the settings that are there can't be used, OSError.
+    """
+    config = load_config(home)
+    text = new_document_text([]) + "\n"
+    exists = os.path.exists(config.path)
+    ensure_private_folder(home)
+    ensure_private_folder(config.memory_root)
+    if not exists:
+        write_private_file(config.path, text)
+    return InitResult("unchanged" if exists else "created", config.path, "", text, False)
 
 
 def _check(text: str, home: str) -> None:

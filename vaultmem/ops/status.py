@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from vaultmem.config import NATIVE_ID
@@ -12,6 +13,7 @@ from vaultmem.errors import VaultmemError
 from vaultmem.fs import file_lock
 from vaultmem.index import digest
 from vaultmem.index.database import IndexDatabase, beside
+from vaultmem.index.notes import TEXT_COLUMNS
 from vaultmem.model import Finding
 from vaultmem.operations import FirstSeen, IdentityChange
 from vaultmem.ops.findings import finding_counts
@@ -44,7 +46,7 @@ def status(session: Session) -> dict[str, Any]:
             "index_digest": digest.stored_digest(connection),
             "watch": {"mode": watching.mode, "holder": watching.holder, "reason": watching.reason},
             "vaults": vaults,
-            "native": {"topics": _vault_row(connection, NATIVE_ID)["notes"]},
+            "native": native_row(connection),
             "findings": finding_counts(session),
         }
 
@@ -70,6 +72,12 @@ def _vault_row(connection: sqlite3.Connection, vault: str) -> dict[str, Any]:
             "WHERE f.vault = ? AND l.state IN ('dangling', 'alias')"
         ),
     }
+
+
+def native_row(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return how many topics the native wiki has, and how many of scopes that a vault holds, which are not shown."""
+    found = _vault_row(connection, NATIVE_ID)
+    return {"topics": found["notes"], "hidden": found["excluded"].get("mapped_away", 0)}
 
 
 @dataclass(slots=True)
@@ -140,7 +148,7 @@ def _differences(session: Session, fresh: IndexDatabase, new_digest: str) -> lis
             found.append("the digest differs from that of a fresh index")
         if digest.summed_digest(connection) != digest.stored_digest(connection):
             found.append("the rows do not add up to the stored digest")
-        found += _row_differences(connection, fresh.connection())
+        found += _row_differences(connection, fresh.connection()) or _told_differences(connection, fresh.connection())
         broken = session.database.engine.check(connection)
         if broken:
             found.append(f"the full-text table is damaged: {broken}")
@@ -167,4 +175,35 @@ def _row_differences(old: sqlite3.Connection, new: sqlite3.Connection, most: int
         found += [f"{what} differ: {path}" for path in differing[:most]]
         if len(differing) > most:
             found.append(f"{what} differ: {len(differing) - most} more")
+    return found
+
+
+_SOURCE = "s.vault || ':' || s.raw_path"
+_TOLD = (
+    (
+        "text differs",
+        f"SELECT {_SOURCE}, {', '.join('n.' + name for name in TEXT_COLUMNS)}, n.key, n.scope, n.scope_id, "
+        "n.quarantine, n.created_at, n.updated_at FROM note n JOIN file s ON s.id = n.id ORDER BY 1",
+    ),
+    (
+        "links differ",
+        f"SELECT {_SOURCE}, l.position, l.raw, l.link, l.display, l.kind, l.line, l.state, l.via, "
+        "l.candidates, l.rel, t.raw_path FROM link l JOIN file s ON s.id = l.source_id "
+        "LEFT JOIN file t ON t.id = l.target_id ORDER BY 1, 2",
+    ),
+    (
+        "relationships differ",
+        f"SELECT {_SOURCE}, e.id, e.source_key, e.target_key, e.type, e.status, e.confidence "
+        "FROM edge e JOIN file s ON s.id = e.source_id ORDER BY 1, 2",
+    ),
+)
+
+
+def _told_differences(old: sqlite3.Connection, new: sqlite3.Connection, most: int = 10) -> list[str]:
+    """Compare what is shown, row by row, where the stored hashes are equal: they may have been left as they were."""
+    found: list[str] = []
+    for what, sql in _TOLD:
+        pairs = zip_longest(old.execute(sql), new.execute(sql))
+        differing = dict.fromkeys(str((one or other)[0]) for one, other in pairs if one != other)
+        found += [f"{what}: {path}" for path in list(differing)[:most]]
     return found

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from vaultmem.clock import now
 from vaultmem.errors import IndexUnavailable, NoteNotSafelyEditable, SecretRefused, StoreRefused, UsageError
 from vaultmem.fs import file_lock
+from vaultmem.index.queries import ON_DISK
 from vaultmem.model import TYPES, Binding, WriteResult
 from vaultmem.notes.keys import automatic_key, stored_key
 from vaultmem.notes.parse import parse_note
@@ -117,7 +118,8 @@ def _refuse_foreign_note(session: Session, place: Place, key: str) -> None:
     row = (
         session.connection()
         .execute(
-            "SELECT path FROM note WHERE key = ? AND scope = ? AND scope_id = ? AND quarantine = '' AND path <> ?",
+            f"SELECT {ON_DISK} FROM note n WHERE n.key = ? AND n.scope = ? AND n.scope_id = ? AND n.quarantine = '' "
+            "AND n.path <> ?",
             (key, place.binding.scope, place.binding.scope_id or "", place.path),
         )
         .fetchone()

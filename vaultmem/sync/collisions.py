@@ -131,7 +131,7 @@ class CollisionSettler:
         if len(claimants) > 1:
             homes = [item for item in claimants if self._rules.is_home_of(item)]
             keeper = homes[0] if len(homes) == 1 else None
-        paths = sorted(_path(item) for item in claimants)
+        paths = sorted(_shown_path(item) for item in claimants)
         for item in items:
             quarantine, collision = _own_quarantine(item), None
             if not quarantine and twins.has(item):
@@ -214,6 +214,10 @@ def _own_quarantine(item: Put | KnownFile) -> str:
 
 def _path(item: Put | KnownFile) -> str:
     return item.facts.file.path if isinstance(item, Put) else item.path
+
+
+def _shown_path(item: Put | KnownFile) -> str:
+    return item.facts.file.raw_path if isinstance(item, Put) else item.raw_path
 
 
 def _collision_of_paths(item: Put | KnownFile, paths: list[str]) -> Finding:

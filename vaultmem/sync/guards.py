@@ -99,7 +99,7 @@ class RemovalGuard:
         held: list[Held] = []
         arrived: dict[int, list[str]] = {}
         for file in scan.changed if missing else ():
-            if file.raw_path not in scan.known_paths:
+            if file.raw_path not in scan.known:
                 arrived.setdefault(file.mapping, []).append(file.path.rpartition("/")[2])
         for position, rows in sorted(by_mapping.items()):
             known = self._notes_of(vault.id, position)

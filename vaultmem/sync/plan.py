@@ -82,12 +82,8 @@ class _Planner:
         self.events: list[Finding] = [
             item for fact in facts if fact.status in ("unstable", "unreadable") for item in fact.findings
         ]
-        vanished = [fact for fact in facts if fact.status == "gone"]
-        self.old = self._old_rows([*self.facts, *vanished])
-        late = [
-            self.old[f.file.vault, f.file.raw_path] for f in vanished if (f.file.vault, f.file.raw_path) in self.old
-        ]
-        self.gone = [*gone, *late]
+        self.old = self._old_rows(self.facts)
+        self.gone = gone
         self.changes: list[IdentityChange] = []
         self.first_seen: list[FirstSeen] = []
         self.planned: dict[tuple[Binding, str], list[Put]] = defaultdict(list)
@@ -173,7 +169,7 @@ class _Planner:
             moves[arrived[0].file.vault, arrived[0].file.raw_path] = left[0]
             used.add(left[0].id)
         elif not left[0].claimed_key:
-            paths = ", ".join(sorted(fact.file.path for fact in arrived))
+            paths = ", ".join(sorted(fact.file.raw_path for fact in arrived))
             for row in left:
                 self.events.append(_event("rename_ambiguous", row, f"may have become one of: {paths}"))
 
@@ -191,7 +187,7 @@ class _Planner:
                 came[fact.file.binding].append(fact)
         for binding, rows in left.items():
             if len(rows) == 1 and len(came[binding]) == 1 and rows[0].content_hash != came[binding][0].content_hash:
-                message = f"vanished while {came[binding][0].file.path} appeared with other text"
+                message = f"vanished while {came[binding][0].file.raw_path} appeared with other text"
                 self.events.append(_event("rename_with_edit_unresolved", rows[0], message))
 
     # -- keys -----------------------------------------------------------------------------------
@@ -248,7 +244,9 @@ class _Planner:
         is_note = fact.file.holds_note
         rel = self._rel(fact) if is_note else ""
         seen = self._seen_ns(fact, rel, row) if is_note else 0
-        return Put(fact, row.id if row else 0, rel, seen_ns=seen, moved_from=origin.path if origin else "", kind=kind)
+        return Put(
+            fact, row.id if row else 0, rel, seen_ns=seen, moved_from=origin.raw_path if origin else "", kind=kind
+        )
 
     def _seen_ns(self, fact: FileFacts, rel: str, row: KnownFile | None) -> int:
         """Return when this text was first seen: a touch or a move makes no note newer."""
@@ -372,5 +370,5 @@ def _row_lookups(row: KnownFile) -> set[str]:
 
 
 def _event(code: str, row: KnownFile, message: str) -> Finding:
-    found = finding(code, row.path, 0, message)
+    found = finding(code, row.raw_path, 0, message)
     return Finding(found.code, found.severity, found.path, found.line, found.message, row.vault)

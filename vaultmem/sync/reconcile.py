@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from vaultmem.clock import now
 from vaultmem.config import Config
@@ -32,6 +33,7 @@ from vaultmem.state.memories import Identity
 from vaultmem.state.store import Held, StateStore
 from vaultmem.sync.collector import rare_collections
 from vaultmem.sync.collisions import Rules
+from vaultmem.sync.grace import look_again
 from vaultmem.sync.guards import RemovalGuard
 from vaultmem.sync.judgements import Judgements
 from vaultmem.sync.plan import plan_changes
@@ -183,6 +185,8 @@ class Reconciler:
         scans = self._scan_only(only) if only else self._scan(full)
         if only and self._concerns_the_whole(scans):
             scans, only = self._scan(False), None
+        if not accept_removals and any(scan.gone for scan in scans):
+            look_again(self.config.sources, scans)
         held, gone = RemovalGuard(self.config, self.state, connection).judge(scans, accept_removals)
         result = ReconcileResult(scanned=sum(scan.files for scan in scans))
         result.held_mappings, result.held = held, sum(item.notes for item in held)
@@ -226,7 +230,7 @@ class Reconciler:
         for vault, scan in zip(self.config.sources, scans, strict=True):
             if scan.left_out or count_left_out(connection, vault.id, scan.gone):
                 return True
-            new = sum(1 for file in scan.changed if file.kind == "note" and file.raw_path not in scan.known_paths)
+            new = sum(1 for file in scan.changed if file.kind == "note" and file.raw_path not in scan.known)
             if new and not vault.native and (vault.max_total_bytes or self._notes(vault.id) + new > vault.max_notes):
                 return True
         return False
@@ -336,7 +340,8 @@ class Reconciler:
         if only is None:
             return scan.findings
         paths = only.get(scan.vault, ())
-        kept = [old for old in self._stored_findings(scan.vault) if not any(is_below(old.path, path) for path in paths)]
+        stored = [(normalize("NFC", old.path), old) for old in self._stored_findings(scan.vault)]
+        kept = [old for place, old in stored if not any(is_below(place, path) for path in paths)]
         return kept + [new for new in scan.findings if new.path]
 
     def _stored_findings(self, vault: str) -> list[Finding]:
@@ -346,9 +351,9 @@ class Reconciler:
     # -- result ---------------------------------------------------------------------------------
 
     def _fill(self, result: ReconcileResult, plan: Plan, candidates: int) -> None:
-        kinds = Counter(put.kind for put in plan.puts if put.facts.file.kind != "other")
+        kinds = Counter(put.kind for put in plan.puts if put.facts.file.holds_note)
         result.added, result.changed, result.moved = kinds["added"], kinds["changed"], kinds["moved"]
-        result.removed = sum(1 for drop in plan.drops if drop.file.kind != "other")
+        result.removed = sum(1 for drop in plan.drops if drop.file.binding is not None)
         result.unchanged = max(0, result.scanned - len(plan.puts))
         connection = self.database.connection()
         result.generation = int(read_meta(connection, "generation", "0"))

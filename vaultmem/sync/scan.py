@@ -36,7 +36,7 @@ class VaultScan:
 
     `changed`: new files and those with another signature, by path; `gone`: known raw paths that
     were not seen; `folders`: mapping folders that were entered; `unreadable`: folders that could
-    not be; `placeholders`: paths whose content is in a cloud only; `known_paths`: what was compared with;
+    not be; `placeholders`: paths whose content is in a cloud only; `known`: what was compared with;
     `left_out`: files that Obsidian's own filters leave out.
     """
 
@@ -50,7 +50,7 @@ class VaultScan:
     unreadable: set[str] = field(default_factory=set)
     placeholders: set[str] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
-    known_paths: Collection[str] = ()
+    known: Known = field(default_factory=dict)
     left_out: int = 0
 
 
@@ -83,7 +83,7 @@ def obsidian_filters(root_fd: int) -> tuple[str, ...]:
 
 def scan_vault(vault: VaultConfig, known: Known) -> VaultScan:
     """Walk the vault once and compare with `known`; the order of results is by path."""
-    scan = VaultScan(vault.id, known_paths=known.keys())
+    scan = VaultScan(vault.id, known=known)
     try:
         root_fd = open_root(vault.root)
     except OSError:
@@ -113,7 +113,7 @@ def scan_paths(vault: VaultConfig, known: Known, paths: Collection[str]) -> Vaul
 
     `known` holds what is known at and below these paths. No finding of the vault as a whole is made.
     """
-    scan = VaultScan(vault.id, known_paths=known.keys())
+    scan = VaultScan(vault.id, known=known)
     try:
         root_fd = open_root(vault.root)
     except OSError:
@@ -338,13 +338,13 @@ class _Walker:
     def _odd(self, code: str, name: str, folder: _Folder, message: str) -> None:
         path = self._readable_path(folder.raw_prefix + name, folder)
         if path is not None:
-            self._add(code, path, message, folder)
+            self._add(code, path, message, folder, raw=folder.raw_prefix + name)
 
-    def _add(self, code: str, path: str, message: str, folder: _Folder) -> None:
-        """Report an entry, unless it lies where nothing is shown."""
+    def _add(self, code: str, path: str, message: str, folder: _Folder, raw: str = "") -> None:
+        """Report an entry, unless it lies where nothing is shown; `raw` is its path as it is on disk."""
         if folder.excluded in ("exclude", "unmapped", "index_off", "mapped_away") or self.exclude.matches(path):
             return
-        self.scan.findings.append(finding(code, path, 0, message))
+        self.scan.findings.append(finding(code, raw or path, 0, message))
 
     def _unreadable(self, path: str) -> None:
         self.scan.unreadable.add(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 
 from vaultmem.text.tokens import Query, inflections
 
@@ -10,12 +11,24 @@ SNIPPET_CHARS = 200
 _BLANKS = re.compile(r"\s+")
 
 
-def make_snippet(body: str, query: Query, size: int = SNIPPET_CHARS) -> str:
+def make_snippet(
+    body: str, query: Query, size: int = SNIPPET_CHARS, values: Callable[[], Iterable[tuple[str, str]]] = tuple
+) -> str:
     """Return about `size` characters of one line of `body` around the query's words.
 
-    Blanks are folded; a cut is marked by `…`. Without a match the text's start is taken.
+    Blanks are folded; a cut is marked by `…`. Without a match in it the first of `values` (name and text) that
+    has a word is taken, else the text's start.
     """
     start = _best_start(body, query, size)
+    if start < 0:
+        for name, text in values() if query.words else ():
+            if _best_start(text, query, size) >= 0:
+                return _cut(f"{name}: {text}", 0, size)
+        start = 0
+    return _cut(body, start, size)
+
+
+def _cut(body: str, start: int, size: int) -> str:
     begin = max(0, start - size // 4)
     while begin > 0 and begin < start and not body[begin - 1].isspace():
         begin += 1
@@ -29,9 +42,9 @@ def make_snippet(body: str, query: Query, size: int = SNIPPET_CHARS) -> str:
 
 
 def _best_start(body: str, query: Query, size: int) -> int:
-    """Return the offset where a window of `size` holds most different words of the query."""
+    """Return the offset where a window of `size` holds most different words of the query, -1 where none is."""
     if not query.words:
-        return 0
+        return -1
     lower = body.lower()
     places: list[tuple[int, str]] = []
     for word in query.words:
@@ -45,7 +58,7 @@ def _best_start(body: str, query: Query, size: int) -> int:
             if places and places[-1][1] == word:
                 break
     if not places:
-        return 0
+        return -1
     places.sort()
     best, best_count = places[0][0], 0
     for position, (start, _) in enumerate(places):

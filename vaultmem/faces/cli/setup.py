@@ -31,6 +31,9 @@ def init(
     scope_id: Annotated[str, typer.Option("--scope-id", help="Id of the project or agent.")] = "",
     managed: Annotated[str, typer.Option("--managed", help="Folder in the vault that takes writes.")] = "Agent Memory",
     no_projects: Annotated[bool, typer.Option("--no-projects", help="No sub-folder for each project.")] = False,
+    native: Annotated[
+        bool, typer.Option("--native", help="No vault: memories are topics in vaultmem's own folder.")
+    ] = False,
     adopt_cao: Annotated[
         str, typer.Option("--adopt-cao", help="Use the memories of this CAO home in place; VAULT may be left out.")
     ] = "",
@@ -39,12 +42,20 @@ def init(
     from vaultmem.ops.setup import InitRequest, init_home
 
     home = _home(context)
+    if native and vault:
+        raise UsageError("--native sets up a home without a vault", "Run `vaultmem init --native`, later `init VAULT`")
     if adopt_cao:
         _adopt(context, home, adopt_cao)
         if not vault:
             return
+    if native:
+        _init_native(context, home)
+        return
     if not vault:
-        raise UsageError("There is no vault to set up", "Write: vaultmem init PATH-OF-YOUR-VAULT")
+        raise UsageError(
+            "There is no vault to set up",
+            "Write: vaultmem init PATH-OF-YOUR-VAULT, or without one: vaultmem init --native",
+        )
     request = InitRequest(vault, folder, scope, scope_id, managed, not no_projects)
     result = init_home(home, request)
     if result.action == "differs":
@@ -59,6 +70,19 @@ def init(
         status = memory.status()
     row = next(item for item in status["vaults"] if item["id"] == result.vault_id)
     _say_what_matters(row, managed, no_projects, context.obj.home)
+    _tell_hidden(status["native"]["hidden"])
+
+
+def _init_native(context: typer.Context, home: str) -> None:
+    from vaultmem.ops.setup import init_native
+
+    result = init_native(home)
+    print_line(f"settings {'kept' if result.action == 'unchanged' else 'written'}: {result.path}")
+    with opened(context) as memory:
+        topics = memory.status()["native"]["topics"]
+        print_line(f"{plural(topics, 'topic')} searchable by agents")
+        print_line(f"stores go to: {memory.config.memory_root}")
+    print_line("a vault can be added at any time: vaultmem init PATH-OF-YOUR-VAULT")
 
 
 def _adopt(context: typer.Context, home: str, folder: str) -> None:
@@ -76,9 +100,13 @@ def _adopt(context: typer.Context, home: str, folder: str) -> None:
     )
     if found.problem:
         print_line(found.problem)
-    if found.hidden:
-        print_line(f"{plural(found.hidden, 'topic')} of scopes that a vault holds are not shown: the vault's notes are")
+    _tell_hidden(found.hidden)
     print_line("both programs can go on writing; the first `vaultmem retention --apply` only reports")
+
+
+def _tell_hidden(topics: int) -> None:
+    if topics:
+        print_line(f"{plural(topics, 'topic')} of scopes that a vault holds are not shown: the vault's notes are")
 
 
 def _say_what_matters(row: dict[str, object], managed: str, no_projects: bool, home: str | None) -> None:
@@ -105,12 +133,16 @@ def demo(
     run_demo(keep)
 
 
-def doctor(context: typer.Context, format_: Format = "table") -> None:
+def doctor(
+    context: typer.Context,
+    full: Annotated[bool, typer.Option("--full", help="Compare all notes with their files, not a sample.")] = False,
+    format_: Format = "table",
+) -> None:
     """Run every check at once; exit 3 when something needs attention."""
     from vaultmem.ops.doctor import doctor as run_checks
 
     as_json = is_json(format_)
-    checks = run_checks(context.obj.home)
+    checks = run_checks(context.obj.home, full=full)
     if as_json:
         rows = [{"check": c.name, "ok": c.ok, "message": c.message, "fix": c.fix} for c in checks]
         print_json({"schema": "vaultmem.doctor/1", "ok": all(c.ok for c in checks), "checks": rows})
@@ -181,8 +213,7 @@ def config_check(context: typer.Context, format_: Format = "table") -> None:
     if as_json:
         print_json({"schema": "vaultmem.config/1", "path": config.path, "problems": []})
         return
-    if not config.vaults:
-        raise UsageError(f"No vault is configured in {config.path}", "Run: vaultmem init PATH-OF-YOUR-VAULT")
+    config.require_vault()
     print_line(f"{config.path}: no problem, {plural(len(config.vaults), 'vault')}")
     for vault in config.vaults:
         if not os.path.isdir(vault.root):

@@ -211,6 +211,10 @@ def status(context: typer.Context, format_: Format = "table") -> None:
         print_line(f"         {plural(vault['links'], 'link')}, {vault['dangling']} lead nowhere")
         for reason, number in sorted(vault["excluded"].items()):
             print_line(f"         {plural(number, 'note')} left out: {reason}")
+    wiki = found["native"]
+    if wiki["topics"] or wiki["hidden"] or not found["vaults"]:
+        hidden = f", {wiki['hidden']} of scopes that a vault holds" if wiki["hidden"] else ""
+        print_line(f"wiki     {plural(wiki['topics'], 'topic')} searchable{hidden}")
     counts = found["findings"]
     print_line(
         f"findings {plural(counts['error'], 'error')}, {plural(counts['warn'], 'warning')}, {counts['info']} notices"
