@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 import yaml
@@ -152,7 +153,9 @@ def _stand_ins(text: str) -> dict[int, str]:
     YAML 1.2 has two line ends, and Obsidian's reader takes any other character as it is.
     """
     odd = sorted(set(_ODD.findall(text)))
-    free = (char for char in map(chr, (*range(0xE000, 0xF900), *range(0xF0000, 0xFFFFE))) if char not in text)
+    if not odd:
+        return {}
+    free = (char for char in map(chr, chain(range(0xE000, 0xF900), range(0xF0000, 0xFFFFE))) if char not in text)
     return {ord(char): stand_in for char, stand_in in zip(odd, free)}
 
 
