@@ -14,7 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from vaultmem.index.expression import Expression, all_of, any_of, of_clauses, phrases_of
+from vaultmem.index.queries import bindings_present
 from vaultmem.index.search import K1, Filter, Row, SearchEngine, Statistics, inverse_frequency, rounded
+from vaultmem.model import Binding
 from vaultmem.text.prominence import LEVELS, MARKS, TYPICAL_TOKENS
 from vaultmem.text.tokens import Clause, Phrase
 
@@ -41,17 +43,18 @@ _ALL_NOTES = Filter()
 
 
 class Counts:
-    """In how many notes a phrase is, kept while the index says the same: words recur from query to query."""
+    """In how many notes a phrase is, and whose notes there are, kept while the index says the same: words recur."""
 
     def __init__(self) -> None:
         self._digest = ""
         self._known: dict[Phrase, int] = {}
+        self._bindings: frozenset[Binding] | None = None
 
     def refresh(self, digest: str) -> None:
         """Forget everything when the index has another digest, or when it has become much."""
         if digest != self._digest or len(self._known) > _MOST_COUNTS:
             self._known.clear()
-            self._digest = digest
+            self._digest, self._bindings = digest, None
 
     def of(self, engine: SearchEngine, connection: sqlite3.Connection, phrase: Phrase) -> int:
         """Return the number of notes with a phrase."""
@@ -59,6 +62,12 @@ class Counts:
         if known is None:
             known = self._known[phrase] = engine.count(connection, phrase, _ALL_NOTES)
         return known
+
+    def bindings(self, connection: sqlite3.Connection) -> frozenset[Binding]:
+        """Return whose memories the index holds."""
+        if self._bindings is None:
+            self._bindings = frozenset(bindings_present(connection))
+        return self._bindings
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,9 @@ def _explain(session: Session, query: str, wanted: NoteFilter, limit: int) -> di
     pool: list[Candidate] = []
     default: list[Candidate] = []
     if parsed:
-        pool = best_matches(session, parsed, where, limit, pool_size(limit)).candidates
-        default = newest_matches(session, parsed, where, limit, by_scope).candidates
+        counts = session.database.counts()
+        pool = best_matches(session, parsed, where, limit, pool_size(limit), counts).candidates
+        default = newest_matches(session, parsed, where, limit, by_scope, counts).candidates
     describe(session.connection(), pool)
     best = max((one.lexical for one in pool), default=0.0)
     for one in pool:

@@ -25,18 +25,28 @@ WHOLE = 1 << 40
 
 
 def load_hits(
-    connection: sqlite3.Connection, ids: Sequence[int], scores: dict[int, float], query: Query, max_body_chars: int
+    connection: sqlite3.Connection,
+    ids: Sequence[int],
+    query: Query,
+    max_body_chars: int,
+    labels: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> dict[int, Hit]:
-    """Return hits by note id; `max_body_chars` cuts the content (0: none is given)."""
+    """Return hits by note id, with what supersedes and contradicts them.
+
+    `max_body_chars` cuts the content (0: none is given); `labels`: further members of hits by id (score, freshness).
+    """
     found: dict[int, Hit] = {}
+    labels = labels or {}
     for batch in chunked(ids):
+        relations = _relations(connection, batch)
         sql = f"SELECT {_COLUMNS} FROM note n WHERE n.id IN ({','.join('?' * len(batch))})"
         for row in connection.execute(sql, batch):
-            found[row[0]] = _hit(row, scores.get(row[0], 0.0), query, max_body_chars)
+            more = {**labels.get(row[0], {}), **relations.get(row[0], {})}
+            found[row[0]] = _hit(row, query, max_body_chars, more)
     return found
 
 
-def _hit(row: Sequence[Any], score: float, query: Query, max_body_chars: int) -> Hit:
+def _hit(row: Sequence[Any], query: Query, max_body_chars: int, more: dict[str, Any]) -> Hit:
     body = str(row[8])
     content, cut = body.strip("\n"), False
     if row[4] == "native" and max_body_chars < WHOLE:
@@ -55,11 +65,11 @@ def _hit(row: Sequence[Any], score: float, query: Query, max_body_chars: int) ->
         snippet=make_snippet(body, query, SNIPPET_CHARS, lambda: property_values(properties)),
         path=row[9],
         vault=row[10],
-        score=score,
         updated_at=row[11],
         created_at=row[12],
         properties=properties,
         content_truncated=cut,
+        **{"score": 0.0, **more},
     )
 
 
@@ -109,8 +119,7 @@ def related_hits(
     for hit in primaries:
         values = (hit.scope, hit.scope_id or "", hit.key, *shown.parameters)
         ids += [row[0] for row in connection.execute(_RELATED.format(shown=f"({shown.sql})"), values)]
-    found = load_hits(connection, list(dict.fromkeys(ids)), {}, query, session.config.max_recall_body_chars)
-    loaded = with_relations(connection, found)
+    loaded = load_hits(connection, list(dict.fromkeys(ids)), query, session.config.max_recall_body_chars)
     extras: list[Hit] = []
     for note_id in dict.fromkeys(ids):
         hit = loaded[note_id]
@@ -133,22 +142,16 @@ _RELATIONS = " UNION ALL ".join(
 """Indexed by small indexes of just these edges: most notes have none."""
 
 
-def with_relations(connection: sqlite3.Connection, hits: Mapping[int, Hit]) -> dict[int, Hit]:
-    """Add to hits by note id what supersedes each note and what contradicts it (active edges of its own scope)."""
-    found = dict(hits)
-    newer: dict[int, set[str]] = {}
-    against: dict[int, set[str]] = {}
-    for batch in chunked(list(hits)):
-        sql = _RELATIONS.format(marks=",".join(f"?{number}" for number in range(1, len(batch) + 1)))
-        for note_id, kind, key in connection.execute(sql, batch):
-            (newer if kind == "supersedes" else against).setdefault(note_id, set()).add(key)
-    for note_id in newer.keys() | against.keys():
-        found[note_id] = replace(
-            found[note_id],
-            superseded_by=tuple(sorted(newer.get(note_id, ()))),
-            contradicts=tuple(sorted(against.get(note_id, ()))),
-        )
-    return found
+def _relations(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, dict[str, tuple[str, ...]]]:
+    """Return by note id what supersedes the note and what contradicts it (active edges of its own scope)."""
+    found: dict[int, dict[str, set[str]]] = {}
+    sql = _RELATIONS.format(marks=",".join(f"?{number}" for number in range(1, len(ids) + 1)))
+    for note_id, kind, key in connection.execute(sql, ids):
+        name = "superseded_by" if kind == "supersedes" else "contradicts"
+        found.setdefault(note_id, {}).setdefault(name, set()).add(key)
+    return {
+        note_id: {name: tuple(sorted(keys)) for name, keys in relations.items()} for note_id, relations in found.items()
+    }
 
 
 def hit_json(hit: Hit, *, with_score: bool = True) -> dict[str, Any]:

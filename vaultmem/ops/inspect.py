@@ -12,7 +12,7 @@ from vaultmem.index.queries import ON_DISK
 from vaultmem.model import Finding, Hit
 from vaultmem.ops.filters import NoteFilter, combine, filter_sql, reader_of
 from vaultmem.ops.findings import note_findings
-from vaultmem.ops.hits import load_hits, with_relations
+from vaultmem.ops.hits import load_hits
 from vaultmem.ops.session import Session
 from vaultmem.sync.fresh import look_at_files
 from vaultmem.text.tokens import Query
@@ -64,9 +64,7 @@ def list_notes(session: Session, wanted: NoteFilter, limit: int, *, sweep: bool 
             "ORDER BY n.updated_at DESC, n.scope, n.scope_id, n.key, n.vault, n.path LIMIT ?"
         )
         ids = [row[0] for row in connection.execute(sql, (*where.parameters, limit or -1))]
-        loaded = with_relations(
-            connection, load_hits(connection, ids, {}, Query(), session.config.max_recall_body_chars)
-        )
+        loaded = load_hits(connection, ids, Query(), session.config.max_recall_body_chars)
         hits = tuple(loaded[note_id] for note_id in ids)
         return ListResult(total, total > len(hits), hits, tuple(session.warnings))
 
@@ -95,7 +93,7 @@ def show_note(session: Session, name: str, wanted: NoteFilter, *, sweep: bool = 
     def action() -> ShowResult:
         note_id = find_note(session, name, wanted, "show")
         connection = session.connection()
-        hit = with_relations(connection, load_hits(connection, [note_id], {}, Query(), ALL_CHARS))[note_id]
+        hit = load_hits(connection, [note_id], Query(), ALL_CHARS)[note_id]
         look = look_at_files(session.config, connection, [note_id])
         if look.unknown or look.stale_ids:
             hit = replace(hit, freshness="unknown")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from vaultmem.clock import now
-from vaultmem.index.best import best
+from vaultmem.index.best import Counts, best
 from vaultmem.index.expression import of_clauses
 from vaultmem.index.queries import chunked
 from vaultmem.index.search import Filter, rounded
@@ -94,13 +94,12 @@ class _Tier:
     partial: bool = False
 
 
-def _tiers(session: Session, query: Query) -> Iterator[_Tier]:
+def _tiers(session: Session, query: Query, counts: Counts) -> Iterator[_Tier]:
     """Yield tiers from strict to loose, without repeats; later ones are only asked for if slots are left."""
     yield _Tier(query.exact, 0)
     if query.inflected != query.exact:
         yield _Tier(query.inflected, 1)
     if len(query.inflected) > 1:
-        counts = session.database.counts()
         present = tuple(
             clause
             for clause in query.inflected[:MAX_PARTIAL_TERMS]
@@ -113,13 +112,12 @@ def _tiers(session: Session, query: Query) -> Iterator[_Tier]:
             yield _Tier(clauses[:MAX_PARTIAL_TERMS], number, any_clause=True, partial=True)
 
 
-def best_matches(session: Session, query: Query, where: Filter, limit: int, size: int) -> Pool:
+def best_matches(session: Session, query: Query, where: Filter, limit: int, size: int, counts: Counts) -> Pool:
     """Return the best candidates by words: up to `size` with all of them, partial ones only for free slots."""
     connection, engine = session.connection(), session.database.engine
-    counts = session.database.counts()
     pool = Pool()
     seen: set[int] = set()
-    for tier in _tiers(session, query):
+    for tier in _tiers(session, query, counts):
         wanted = limit if tier.partial else size
         asked = max(RERANKED if len(query.words) > 1 else 0, wanted) + len(seen)
         known = 0 if tier.any_clause else len(seen)  # a looser tier of all clauses has every match of a stricter one
@@ -140,12 +138,12 @@ def best_matches(session: Session, query: Query, where: Filter, limit: int, size
     return pool
 
 
-def newest_matches(session: Session, query: Query, where: Filter, limit: int, by_scope: bool) -> Pool:
+def newest_matches(session: Session, query: Query, where: Filter, limit: int, by_scope: bool, counts: Counts) -> Pool:
     """Return matches of the strictest tiers by time, newest first, looser ones for the slots left."""
     connection, engine = session.connection(), session.database.engine
     pool = Pool()
     seen: set[int] = set()
-    for tier in _tiers(session, query):
+    for tier in _tiers(session, query, counts):
         rows = engine.ranked(connection, of_clauses(tier.clauses, tier.any_clause), where)
         found = [Candidate(row[0], rounded(row[1]), tier.number, tier.partial) for row in rows if row[0] not in seen]
         describe(connection, found)
@@ -216,7 +214,7 @@ def near_first(
         return list(rows)
     head = rows[:RERANKED]
     marks = ",".join("?" * len(head))
-    sql = f"SELECT id, title || char(10) || body FROM note WHERE id IN ({marks})"
+    sql = f"SELECT id, CAST(title || char(10) || body AS BLOB) FROM note WHERE id IN ({marks})"  # bytes: not decoded
     bodies = dict(connection.execute(sql, tuple(row[0] for row in head)))
     near = [(note_id, rounded(score * proximity_factor(bodies[note_id], query.words))) for note_id, score in head]
     return near + list(rows[RERANKED:])

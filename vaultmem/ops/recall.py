@@ -15,11 +15,10 @@ from unicodedata import normalize
 
 from vaultmem.clock import now
 from vaultmem.errors import StateUnavailable, UsageError
-from vaultmem.index.queries import bindings_present
 from vaultmem.index.search import Filter
 from vaultmem.model import Hit
 from vaultmem.ops.filters import NoteFilter, combine, filter_sql, reader_of
-from vaultmem.ops.hits import load_hits, related_hits, with_relations
+from vaultmem.ops.hits import load_hits, related_hits
 from vaultmem.ops.ranking import (
     Pool,
     best_matches,
@@ -129,18 +128,24 @@ def _recall(session: Session, request: RecallRequest, query: Query) -> RecallRes
 def _hits(
     session: Session, request: RecallRequest, query: Query, pool: Pool, unknown: set[int], repaired: set[str]
 ) -> list[Hit]:
-    scores = {one.id: one.score or one.lexical for one in pool.candidates}
     connection = session.connection()
-    loaded = load_hits(connection, list(scores), scores, query, session.config.max_recall_body_chars)
-    loaded = with_relations(connection, loaded)
     lifecycle = session.config.lifecycle_enabled
+    labels = {
+        one.id: {
+            "score": one.score or one.lexical,
+            "freshness": "unknown" if one.id in unknown else "fresh",
+            "partial": one.partial,
+            "lifecycle_status": "superseded" if lifecycle and one.superseded else "",
+        }
+        for one in pool.candidates
+    }
+    loaded = load_hits(connection, list(labels), query, session.config.max_recall_body_chars, labels)
     hits = []
     for one in pool.candidates:
         hit = loaded[one.id]
-        state = "unknown" if one.id in unknown else "repaired" if normalize("NFC", hit.path) in repaired else "fresh"
-        label = "superseded" if lifecycle and one.superseded else ""
-        why = explain_hit(connection, one, hit, query) if request.explain else {}
-        hits.append(replace(hit, freshness=state, partial=one.partial, lifecycle_status=label, explain=why))
+        if repaired and hit.freshness == "fresh" and normalize("NFC", hit.path) in repaired:
+            hit = replace(hit, freshness="repaired")
+        hits.append(replace(hit, explain=explain_hit(connection, one, hit, query)) if request.explain else hit)
     return hits
 
 
@@ -188,14 +193,13 @@ def _pool(
             known = {one.id for one in pool.candidates}
             pool.candidates += [one for one in most_used(session, where, size) if one.id not in known]
         return pool
+    counts = session.database.counts()
     wanted = replace(request.filter, everyone=False)
-    if wanted == NoteFilter() and all_terms_are_visible(
-        request.purpose, reader, bindings_present(session.connection())
-    ):
+    if wanted == NoteFilter() and all_terms_are_visible(request.purpose, reader, counts.bindings(session.connection())):
         where = Filter()
     if request.sort == "recency":
-        return newest_matches(session, query, where, request.limit, by_scope)
-    return best_matches(session, query, where, request.limit, size)
+        return newest_matches(session, query, where, request.limit, by_scope, counts)
+    return best_matches(session, query, where, request.limit, size, counts)
 
 
 def _substring(request: RecallRequest, where: Filter) -> Filter:

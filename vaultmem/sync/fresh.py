@@ -13,11 +13,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from vaultmem.config import Config
-from vaultmem.errors import FileRefused, LockBusy
+from vaultmem.errors import LockBusy
 from vaultmem.fs import open_root
 from vaultmem.model import Signature
 from vaultmem.sync.reconcile import Reconciler
-from vaultmem.sync.scan import is_open_folder, stat_signature
+from vaultmem.sync.scan import is_open_folder
 
 REPAIR_WAIT_S = 0.05
 
@@ -73,9 +73,9 @@ def _root(config: Config, vault: str, roots: dict[str, int | None]) -> int | Non
 def _signature(root_fd: int | None, raw_path: str) -> Signature | None:
     if root_fd is None:
         return None
-    try:
-        return stat_signature(root_fd, raw_path)
-    except (OSError, FileRefused):
+    try:  # nothing is opened: a file behind a link has another signature, and is then looked at with care
+        return Signature.of(os.stat(raw_path, dir_fd=root_fd, follow_symlinks=False))
+    except OSError:
         return None
 
 

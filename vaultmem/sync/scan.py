@@ -366,19 +366,6 @@ def temporary_files(folder_fd: int) -> list[str]:
     return [name for name in names_in(folder_fd) if name.startswith(TEMP_PREFIX) and name.endswith(TEMP_SUFFIX)]
 
 
-def stat_signature(root_fd: int, raw_path: str) -> Signature | None:
-    """Return the signature of a file now, None when it is gone. Raises FileRefused, OSError."""
-    folder, _, name = raw_path.rpartition("/")
-    folder_fd = open_folder(root_fd, folder)
-    try:
-        found = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    finally:
-        os.close(folder_fd)
-    return Signature.of(found)
-
-
 def is_open_folder(root: str, folder: str) -> bool:
     """Tell whether a folder of a vault can be opened now, without following links."""
     try:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 
+from vaultmem.text.lowered import Lowered
 from vaultmem.text.tokens import Query, inflections
 
 SNIPPET_CHARS = 200
-_BLANKS = re.compile(r"\s+")
 
 
 def make_snippet(
@@ -32,7 +31,7 @@ def _cut(body: str, start: int, size: int) -> str:
     begin = max(0, start - size // 4)
     while begin > 0 and begin < start and not body[begin - 1].isspace():
         begin += 1
-    piece = _BLANKS.sub(" ", body[begin : begin + size * 2]).strip()
+    piece = " ".join(body[begin : begin + size * 2].split())
     cut = piece[:size].rstrip()
     if len(piece) > size and " " in cut and not piece[size].isspace():
         cut = cut[: cut.rfind(" ")] or cut
@@ -45,16 +44,17 @@ def _best_start(body: str, query: Query, size: int) -> int:
     """Return the offset where a window of `size` holds most different words of the query, -1 where none is."""
     if not query.words:
         return -1
-    lower = body.lower()
+    lowered = Lowered(body, query.words)
     places: list[tuple[int, str]] = []
     for word in query.words:
         for form in (word, *inflections(word)[:12]):
-            at = lower.find(form)
+            encoded = form.encode("utf-8", "surrogatepass")
+            at = lowered.find(encoded)
             for _ in range(8):
                 if at < 0:
                     break
                 places.append((at, word))
-                at = lower.find(form, at + 1)
+                at = lowered.find(encoded, at + 1)
             if places and places[-1][1] == word:
                 break
     if not places:
@@ -65,4 +65,4 @@ def _best_start(body: str, query: Query, size: int) -> int:
         count = len({word for at, word in places[position : position + 32] if at < start + size})
         if count > best_count:
             best, best_count = start, count
-    return best
+    return lowered.characters(0, best)
