@@ -19,7 +19,7 @@ class FileFacts:
     `status`: ok | unstable (it changes while read: the old row stays) | gone (since it was seen: the old row stays
     too, as the next run sees whether it is meant or half of a save) | unreadable.
     `outline` is `outline_of` a note; `links` are those of a canvas. `ref` finds the prepared note in the
-    PreparedStore (-1: none).
+    PreparedStore (-1: none). `asks_outlines_of`: folded names in its links with a heading or block, "" for its own.
     """
 
     file: SourceFile
@@ -33,6 +33,7 @@ class FileFacts:
     body_size: int = 0
     findings: tuple[Finding, ...] = ()
     links: tuple[Link, ...] = ()
+    asks_outlines_of: tuple[str, ...] = ()
     ref: int = -1
 
 

@@ -18,7 +18,7 @@ import yaml
 
 from tests.conftest import DATA
 from vaultmem.model import Link, ParsedNote
-from vaultmem.notes.markdown import subpath_line
+from vaultmem.notes.outline import subpath_line
 from vaultmem.notes.parse import parse_canvas, parse_note
 from vaultmem.notes.resolve import resolve_path
 from vaultmem.notes.wikilinks import fold, split_link

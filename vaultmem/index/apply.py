@@ -15,7 +15,7 @@ from vaultmem.index.early import EarlyNotes
 from vaultmem.index.links import LinkWriter
 from vaultmem.index.notes import NoteWriter
 from vaultmem.index.queries import chunked
-from vaultmem.index.resolution import Resolved, name_row
+from vaultmem.index.resolution import Resolved, name_rows
 from vaultmem.index.rows import PreparedNote
 from vaultmem.index.schema import create_late_indexes, drop_late_indexes, read_meta, write_meta
 from vaultmem.index.search import SearchEngine
@@ -30,7 +30,7 @@ class LinkReaders(Protocol):
     """Those who have read a load's files and still know their links."""
 
     def resolve(self, table: Sequence[tuple[Any, ...]], rejected: Collection[str]) -> Iterable[Resolved]:
-        """Begin to resolve the links with these names (rows of `name_row`), and return what becomes of them."""
+        """Begin to resolve the links with these names (`name_rows`), and return what becomes of them."""
 
 
 class Applier:
@@ -132,7 +132,7 @@ class Applier:
 
     def _end_load(self, plan: Plan, ids: Sequence[int], links: LinkWriter, readers: LinkReaders | None) -> set[int]:
         """Make the notes' indexes while readers resolve links; write these, and return the ids of their sources."""
-        table = [name_row(put, file_id) for put, file_id in zip(plan.puts, ids, strict=True)]
+        table = name_rows(plan.puts, ids, self.prepared)
         parts = readers.resolve(table, self._rejected) if readers is not None else ()
         create_late_indexes(self.connection, of_links=False)
         settled: set[int] = set()

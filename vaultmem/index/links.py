@@ -9,10 +9,10 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 
-from vaultmem.index.resolution import LinkRow, Resolver, SourceLinks, Target, link_rows
+from vaultmem.index.resolution import LinkRow, Outline, Resolver, SourceLinks, Target, link_rows, read_outline
 from vaultmem.index.rows import FINDING_INSERT, PreparedNote, cao_values, link_values
-from vaultmem.model import Binding, CaoLink, Finding, Heading, Link
-from vaultmem.notes.markdown import subpath_line
+from vaultmem.model import Binding, CaoLink, Finding, Link
+from vaultmem.notes.outline import subpath_line
 from vaultmem.notes.resolve import lookup_name
 from vaultmem.operations import FileFacts, key_lookup
 
@@ -32,7 +32,7 @@ class StoredNames:
         self._many = many
         self._named: dict[tuple[str, str], list[Target]] = {}
         self._by_id: dict[int, Target] = {}
-        self._outlines: dict[int, tuple[tuple[Heading, ...], tuple[str, ...]]] = {}
+        self._outlines: dict[int, Outline] = {}
         self.complete = False
 
     def file(self, file_id: int) -> Target:
@@ -83,8 +83,7 @@ class StoredNames:
         outline = self._outlines.get(target.id)
         if outline is None:
             row = self._connection.execute("SELECT headings, blocks FROM note WHERE id = ?", (target.id,)).fetchone()
-            headings = tuple(Heading(*item) for item in json.loads(row[0]))
-            outline = self._outlines[target.id] = (headings, tuple(json.loads(row[1])))
+            outline = self._outlines[target.id] = read_outline(*row)
         return subpath_line(subpath, *outline) > 0
 
 

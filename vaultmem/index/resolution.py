@@ -8,14 +8,15 @@ A link into a note that no view shows has state `excluded`, one into a file that
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from vaultmem.edges import MAX_EDGES_PER_TYPE, Edge, LinkEnd, edges_of
 from vaultmem.index import digest
-from vaultmem.index.rows import finding_row
-from vaultmem.model import Binding, CaoLink, Finding, Link, Resolution
+from vaultmem.index.rows import PreparedNote, finding_row
+from vaultmem.model import Binding, CaoLink, Finding, Heading, Link, Resolution
 from vaultmem.notes.findings import finding
+from vaultmem.notes.outline import subpath_line
 from vaultmem.notes.resolve import DANGLING, lookup_name, resolve_path
 from vaultmem.notes.wikilinks import fold, whole_wikilink, wikilink
 from vaultmem.operations import Put, key_lookup
@@ -77,25 +78,38 @@ class Names(Protocol):
         """Tell whether a note has the heading or block that a `#…` part means. Raises Unsettled."""
 
 
+Outline = tuple[tuple[Heading, ...], tuple[str, ...]]
+"""Headings and block ids of a note."""
+
+
+def read_outline(headings: str, blocks: str) -> Outline:
+    """Return what the columns of a note's row say (JSON)."""
+    return tuple(Heading(*item) for item in json.loads(headings)), tuple(json.loads(blocks))
+
+
 class HeldNames:
-    """All files of a load in memory; headings are not among it."""
+    """All files of a load in memory, with the headings of those that links with a heading may lead to."""
 
     complete = True
 
     def __init__(self, table: Iterable[Sequence[Any]]) -> None:
-        """`table`: rows of `name_row`, by vault and path."""
+        """`table`: rows of `name_rows`, by vault and path."""
         self._named: dict[str, dict[str, list[Target]]] = {}
         self._aliased: dict[tuple[str, str], list[Target]] = {}
         self._at: dict[str, dict[str, Target]] = {}
         self._keyed: dict[tuple[Binding, str], Target] | None = None
+        self._written: dict[int, tuple[str, str]] = {}
+        self._outlines: dict[int, Outline] = {}
         bindings: dict[tuple[str, str], Binding] = {}
-        for vault, raw_path, file_id, path, kind, place, key, shown, aliases in table:
+        for vault, raw_path, file_id, path, kind, place, key, shown, aliases, outline in table:
             binding = None
             if place is not None:
                 binding = bindings.get(place) or bindings.setdefault(place, Binding(place[0], place[1] or None))
             target = Target(file_id, path, kind, binding, key, shown)
             self._at.setdefault(vault, {})[raw_path] = target
             self._named.setdefault(vault, {}).setdefault(lookup_name(path), []).append(target)
+            if outline is not None:
+                self._written[file_id] = outline
             for alias in aliases:
                 self._aliased.setdefault((vault, alias), []).append(target)
 
@@ -123,12 +137,38 @@ class HeldNames:
         return self._keyed.get((binding, key))
 
     def has_subpath(self, target: Target, subpath: str) -> bool:
-        """See `Names`: headings are not held."""
-        raise Unsettled
+        """See `Names`."""
+        outline = self._outlines.get(target.id)
+        if outline is None:
+            if target.id not in self._written:
+                raise Unsettled
+            outline = self._outlines[target.id] = read_outline(*self._written[target.id])
+        return subpath_line(subpath, *outline) > 0
 
 
-def name_row(put: Put, file_id: int) -> tuple[Any, ...]:
-    """Return what `HeldNames` keeps of a file, as plain values."""
+def name_rows(
+    puts: Sequence[Put], ids: Sequence[int], prepared: Callable[[int], PreparedNote]
+) -> list[tuple[Any, ...]]:
+    """Return what `HeldNames` keeps of the files of a load, as plain values."""
+    asked = {name for put in puts for name in put.facts.asks_outlines_of}
+    rows = []
+    for put, file_id in zip(puts, ids, strict=True):
+        outline = None
+        if put.facts.ref >= 0 and not put.quarantine and _is_asked(put, asked):
+            note = prepared(put.facts.ref)
+            outline = (note.headings, note.blocks)
+        rows.append((*_name_row(put, file_id), outline))
+    return rows
+
+
+def _is_asked(put: Put, asked: Collection[str]) -> bool:
+    if not asked:
+        return False
+    name = lookup_name(put.facts.file.path)
+    return name in asked or name.removesuffix(".md") in asked or "" in put.facts.asks_outlines_of
+
+
+def _name_row(put: Put, file_id: int) -> tuple[Any, ...]:
     file = put.facts.file
     place = (file.binding.scope, file.binding.scope_id or "") if file.holds_note and file.binding else None
     shown = place is not None and not put.quarantine

@@ -20,6 +20,7 @@ from vaultmem.index.rows import PreparedNote, prepare_note, prepared_from
 from vaultmem.model import Finding, Severity, Signature, SourceFile
 from vaultmem.notes.findings import KINDS, finding
 from vaultmem.notes.parse import parse_canvas, parse_note
+from vaultmem.notes.resolve import lookup_name
 from vaultmem.notes.wiki import parse_topic
 from vaultmem.operations import FileFacts, outline_of
 from vaultmem.secrets import find_secret
@@ -204,6 +205,7 @@ class FactsReader:
             outline=outline_of(((found.level, found.text) for found in note.headings), note.blocks),
             body_size=len(note.body.encode("utf-8", "replace")),
             findings=tuple(findings),
+            asks_outlines_of=tuple(sorted({lookup_name(link.path) for link in note.links if link.subpath})),
             ref=self.store.put(prepare_note(note, file.path)),
         )
 

@@ -127,7 +127,7 @@ class ReaderProcess:
         return None if answer is None else (facts_from(answer[0], chunk[1]), answer[1])
 
     def resolve(self, names: bytes, rejected: frozenset[str]) -> None:
-        """Ask for the links of all that it has read: `names` are rows of `resolution.name_row` as bytes."""
+        """Ask for the links of all that it has read: `names` are rows of `resolution.name_rows` as bytes."""
         self._send(("resolve", names, rejected))
 
     def resolved(self) -> Resolved | None:

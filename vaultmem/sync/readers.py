@@ -102,7 +102,7 @@ class Readers:
         return [facts for result in results if result is not None for facts in result]
 
     def resolve(self, table: Sequence[tuple[Any, ...]], rejected: Collection[str]) -> Iterator[Resolved]:
-        """Resolve the links of all files that processes have read; `table` holds `resolution.name_row` of all files.
+        """Resolve the links of all files that processes have read; `table` holds `resolution.name_rows`.
 
         The processes begin at once; their answers come in the order of reading.
         """

@@ -64,6 +64,7 @@ def facts_to_bytes(facts: Sequence[FileFacts]) -> bytes:
                 fact.body_size,
                 [(f.code, f.severity, f.path, f.line, f.message) for f in fact.findings],
                 [tuple(link) for link in fact.links],
+                fact.asks_outlines_of,
                 fact.ref,
             )
             for fact in facts
@@ -76,10 +77,10 @@ def facts_from(data: bytes, files: Sequence[SourceFile]) -> list[FileFacts]:
     facts = []
     for file, values in zip(files, marshal.loads(data), strict=True):
         status, signature, content_hash, racy, claimed, quarantine, aliases, outline, size, *others = values
-        findings, links, ref = others
+        findings, links, asks, ref = others
         read = file.with_signature(Signature._make(signature))
         told = tuple(Finding(*found) for found in findings)
         ends = tuple(Link._make(link) for link in links)
         same = (content_hash, racy, claimed, quarantine, aliases, outline, size)
-        facts.append(FileFacts(read, status, *same, told, ends, ref))
+        facts.append(FileFacts(read, status, *same, told, ends, asks, ref))
     return facts
