@@ -11,20 +11,23 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "vaultmem"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
+SATELLITES = {"relationships", "graph", "context", "care", "exchange", "learning", "turns", "team"}
 RANKS = [
-    {"config", "config_rules", "model", "errors", "fs", "characters", "clock", "times", ""},
+    {"base", ""},
+    {"settings", "config", "config_rules"},
     {"notes", "text", "secrets", "edges", "operations"},
     {"index", "state", "scopes"},
     {"sync"},
-    {"visibility", "write"},
-    {"ops"},
-    {"graph", "care", "exchange", "context"},
+    {"access", "visibility", "write"},
+    {"recall", "memories", "health", "ops"},
+    SATELLITES,
     {"memory"},
     {"faces", "__main__"},
 ]
 RANK_OF = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}
+READS_RELATIONSHIPS = {(room, "relationships") for room in ("graph", "context", "care")}
 PURE_ROOMS = ("notes", "text")
-PURE_MODULES = ("characters.py", "sync/plan.py", "sync/collisions.py", "edges.py", "operations.py", "secrets.py")
+PURE_MODULES = ("base/characters.py", "sync/plan.py", "sync/collisions.py", "edges.py", "operations.py", "secrets.py")
 NOT_PURE = {"os", "sqlite3", "time", "logging", "io", "pathlib", "subprocess", "shutil", "tempfile", "socket"}
 
 
@@ -58,7 +61,8 @@ def test_imports_point_one_way(path: Path) -> None:
         if module.startswith("vaultmem."):
             room = module.split(".")[1]
             assert RANK_OF[room] <= own, f"{path.name} imports {module}"
-            if room in RANKS[6] and room_of(path) in RANKS[6]:
+            pair = (room_of(path), room)
+            if SATELLITES.issuperset(pair) and pair not in READS_RELATIONSHIPS:
                 assert room == room_of(path), f"satellites know nothing of each other: {path.name} imports {module}"
 
 
@@ -67,8 +71,10 @@ def test_pure_rooms_import_no_io(path: Path) -> None:
     relative = path.relative_to(PACKAGE).as_posix()
     if relative.startswith(PURE_ROOMS) or relative in PURE_MODULES:
         assert not NOT_PURE & {module.split(".")[0] for module in imports(path)}
-        impure = {"vaultmem.clock", "vaultmem.fs", "vaultmem.config", "vaultmem.state", "vaultmem.index"}
+        impure = {"vaultmem.base.clock", "vaultmem.base.files", "vaultmem.config", "vaultmem.state", "vaultmem.index"}
         assert not impure & {".".join(module.split(".")[:2]) for module in imports(path)}
+        assert not {"vaultmem.base.clock", "vaultmem.base.files", "vaultmem.base.locks"} & set(imports(path))
+        assert not {"vaultmem.config", "vaultmem.settings.config"} & set(imports(path))
 
 
 def test_only_index_and_state_open_databases() -> None:
@@ -99,7 +105,7 @@ def test_only_config_reads_the_environment() -> None:
 
 def test_only_the_writer_publishes_notes() -> None:
     publishers = {path.relative_to(PACKAGE).as_posix() for path in FILES if "publish" in calls(path)}
-    assert publishers == {"write.py", "fs.py"}
+    assert publishers == {"write.py", "base/files.py"}
 
 
 def test_modules_and_functions_stay_small() -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from vaultmem.errors import LockBusy
-from vaultmem.fs import file_lock, is_locked
+from vaultmem.base.errors import LockBusy
+from vaultmem.base.locks import file_lock, is_locked
 
 HOLDER = """
 import sys
-from vaultmem.fs import file_lock
+from vaultmem.base.locks import file_lock
 with file_lock(sys.argv[1], wait_s=5, what="testing"):
     print("held", flush=True)
     sys.stdin.read()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from vaultmem.model import Binding, Signature, SourceFile
+from vaultmem.base.values import Binding, Signature, SourceFile
 from vaultmem.operations import FileFacts, KnownFile, key_lookup, lookups_of_path
 
 GLOBAL = Binding("global")

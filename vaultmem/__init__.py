@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from vaultmem.errors import (
+    from vaultmem.base.errors import (
         ConfigError,
         IndexUnavailable,
         LockBusy,
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
         UsageError,
         VaultmemError,
     )
+    from vaultmem.base.values import Finding, Hit, WriteResult
     from vaultmem.memory import Memory, open_memory
-    from vaultmem.model import Finding, Hit, WriteResult
     from vaultmem.ops.filters import NoteFilter
     from vaultmem.ops.recall import RecallRequest, RecallResult
     from vaultmem.ops.store import StoreRequest
     from vaultmem.scopes import CallContext
 
 _HOMES = {
-    "vaultmem.errors": (
+    "vaultmem.base.errors": (
         "ConfigError",
         "IndexUnavailable",
         "LockBusy",
@@ -43,7 +43,7 @@ _HOMES = {
         "VaultmemError",
     ),
     "vaultmem.memory": ("Memory", "open_memory"),
-    "vaultmem.model": ("Finding", "Hit", "WriteResult"),
+    "vaultmem.base.values": ("Finding", "Hit", "WriteResult"),
     "vaultmem.ops.filters": ("NoteFilter",),
     "vaultmem.ops.recall": ("RecallRequest", "RecallResult"),
     "vaultmem.ops.store": ("StoreRequest",),

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vaultmem.base.clock import stand_at
+from vaultmem.base.errors import ConfigError, EnvironmentUnusable, NotConfigured
 from vaultmem.config_rules import MappingConfig, VaultConfig, check_document, native_source
-from vaultmem.errors import ConfigError, EnvironmentUnusable, NotConfigured
 
 CONFIG_NAME = "config.toml"
 MEMORY_FOLDER = "memory"
@@ -88,6 +89,9 @@ def environment_value(*names: str) -> str:
         if value:
             return value
     return ""
+
+
+stand_at(lambda: environment_value("VAULTMEM_NOW"))  # for tests: nothing but settings reads the environment
 
 
 def utf8_environment() -> dict[str, str]:

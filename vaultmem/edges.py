@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from vaultmem.model import Binding
+from vaultmem.base.values import Binding
 
 MAX_EDGES_PER_TYPE = 64
 VAULT_ORIGIN = "vault"

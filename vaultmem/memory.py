@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
+from vaultmem.base.progress import Work
 from vaultmem.config import Config, load_config
 from vaultmem.ops.session import Session
-from vaultmem.sync.progress import Work
 
 if TYPE_CHECKING:
     from threading import Event
 
+    from vaultmem.base.values import WriteResult
     from vaultmem.graph.view import GraphView
-    from vaultmem.model import WriteResult
     from vaultmem.ops.adopt import Adopted
     from vaultmem.ops.filters import NoteFilter
     from vaultmem.ops.findings import FindingRow
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """An open home. Every method raises errors of `vaultmem.errors` only."""
+    """An open home. Every method raises errors of `vaultmem.base.errors` only."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

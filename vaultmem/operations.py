@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vaultmem.model import Binding, Finding, Link, SourceFile
+from vaultmem.base.values import Binding, Finding, Link, SourceFile
 from vaultmem.notes.wikilinks import fold
 
 

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+from vaultmem.base.errors import ScopeError, UsageError
+from vaultmem.base.values import SCOPES, Binding
 from vaultmem.config import Config, environment_value
 from vaultmem.config_rules import RESERVED_IDS, SCOPE_ID
-from vaultmem.errors import ScopeError, UsageError
-from vaultmem.model import SCOPES, Binding
 
 GIT_WAIT_S = 2.0
 _SCHEME = re.compile(r"^(?:git\+)?(?:ssh|git|https?)://", re.IGNORECASE)

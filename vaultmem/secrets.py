@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from vaultmem.characters import rewritten
+from vaultmem.base.characters import rewritten
 
 _PLACEHOLDER = re.compile(
     r"^(?:<.*>|\$\{?.*|\{\{.*|\[.*\]|[xX*.•_-]+|(?:your|my|the|example|placeholder|changeme|redacted|none|null|true|"

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
+from vaultmem.base.values import Binding
 from vaultmem.config import Config
 from vaultmem.index.search import Filter
-from vaultmem.model import Binding
 
 Purpose = Literal["recall", "list", "show", "links", "graph", "export", "inject"]
 

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from vaultmem.config_rules import VaultConfig
-from vaultmem.errors import FileRefused, NoteChangedSinceRead, StoreRefused
-from vaultmem.fs import (
+from vaultmem.base.errors import FileRefused, NoteChangedSinceRead, StoreRefused
+from vaultmem.base.files import (
     drop_temp,
     ensure_private_folder,
     fsync_folder,
@@ -30,6 +29,7 @@ from vaultmem.fs import (
     refuse_unsupported_platform,
     rename_over,
 )
+from vaultmem.config_rules import VaultConfig
 from vaultmem.sync.scan import temporary_files
 
 TRIES = 3

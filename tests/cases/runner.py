@@ -18,9 +18,9 @@ import yaml
 
 from tests.conftest import World
 from tests.faces.mcp_client import RawClient
-from vaultmem.errors import VaultmemError
+from vaultmem.base.errors import VaultmemError
+from vaultmem.base.values import Binding
 from vaultmem.memory import open_memory
-from vaultmem.model import Binding
 from vaultmem.notes.wiki import topic_path
 from vaultmem.ops.filters import NoteFilter
 from vaultmem.ops.forget import ForgetRequest

@@ -19,7 +19,7 @@ from tests.cases import agents, turn2, watching  # noqa: F401  register their ju
 from tests.cases.registry import HOOKS, JUDGES, hook, judges
 from tests.cases.runner import Run
 from tests.conftest import DATA, World
-from vaultmem.errors import VaultmemError
+from vaultmem.base.errors import VaultmemError
 from vaultmem.notes.parse import parse_note
 from vaultmem.ops.filters import NoteFilter
 
@@ -659,7 +659,7 @@ def _(run: Run, number: int) -> Any:
 
 @judges("con-locked-database-does-not-lose-the-note")
 def _(run: Run) -> None:
-    from vaultmem.errors import MemoryPartialWriteError
+    from vaultmem.base.errors import MemoryPartialWriteError
 
     assert run.step("store").error is None and "Agent/k.md" in run.step("recall").paths
     error = run.step("check", 1).result

@@ -12,8 +12,8 @@ from typing import Any
 from tests.cases.registry import hook, judges
 from tests.cases.runner import Run
 from tests.cases.watching import caught_up
+from vaultmem.base.times import parse_time
 from vaultmem.index.rows import full_text_columns, stream_columns
-from vaultmem.times import parse_time
 
 
 @hook("t2-time-mtime-beyond-2262")

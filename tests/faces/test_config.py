@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import World, run_cli
+from vaultmem.base.errors import ConfigError
 from vaultmem.config import config_from_document, load_config
-from vaultmem.errors import ConfigError
 
 
 def test_get_and_set_keep_comments(world: World) -> None:
@@ -141,9 +141,9 @@ def test_hostile_paths_never_leave_the_roots(world: World, tmp_path: Path) -> No
     world.write("a.md", "heron\n")
     generator = random.Random(5)
     rounds = 10_000 if os.environ.get("VAULTMEM_TEST_PROFILE") == "long" else 2_000
+    from vaultmem.base.errors import VaultmemError
+    from vaultmem.base.files import open_root, read_file
     from vaultmem.config_rules import SCOPE_ID
-    from vaultmem.errors import VaultmemError
-    from vaultmem.fs import open_root, read_file
     from vaultmem.ops.filters import NoteFilter
     from vaultmem.ops.store import StoreRequest
     from vaultmem.sync.reconcile import Reconciler

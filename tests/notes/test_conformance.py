@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests.conftest import DATA
-from vaultmem.model import Link, ParsedNote
+from vaultmem.base.values import Link, ParsedNote
 from vaultmem.notes.outline import subpath_line
 from vaultmem.notes.parse import parse_canvas, parse_note
 from vaultmem.notes.resolve import resolve_path

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import World
-from vaultmem.errors import StoreRefused
+from vaultmem.base.errors import StoreRefused
 from vaultmem.notes.frontmatter import read_block
 from vaultmem.ops.store import StoreRequest
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import World
-from vaultmem.errors import ScopeError, StoreRefused
+from vaultmem.base.errors import ScopeError, StoreRefused
+from vaultmem.base.values import Hit
 from vaultmem.memory import open_memory
-from vaultmem.model import Hit
 from vaultmem.ops.filters import NoteFilter
 from vaultmem.ops.forget import ForgetRequest
 from vaultmem.ops.recall import RecallRequest

@@ -21,7 +21,7 @@ from vaultmem.notes.wiki import parse_topic
 STORES = 100 if os.environ.get("VAULTMEM_TEST_PROFILE") == "long" else 6
 STORER = """
 import sys
-from vaultmem.errors import NoteChangedSinceRead
+from vaultmem.base.errors import NoteChangedSinceRead
 from vaultmem.memory import open_memory
 from vaultmem.ops.store import StoreRequest
 home, number, key, scope, scope_id = sys.argv[1:6]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import World, run_cli
-from vaultmem.errors import (
+from vaultmem.base.errors import (
     MemoryPartialWriteError,
     NoteNotSafelyEditable,
     ScopeError,

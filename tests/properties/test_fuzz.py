@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import REPOSITORY, World
-from vaultmem.model import Signature
+from vaultmem.base.times import iso, iso_from_ns, parse_time
+from vaultmem.base.values import Signature
 from vaultmem.notes.flat import read_flat
 from vaultmem.notes.markdown import Outline, read_markdown
 from vaultmem.notes.parse import parse_canvas, parse_note
@@ -26,7 +27,6 @@ from vaultmem.notes.resolve import resolve_path
 from vaultmem.ops.filters import NoteFilter
 from vaultmem.ops.hits import hit_json
 from vaultmem.sync.exclude import PathFilter
-from vaultmem.times import iso, iso_from_ns, parse_time
 
 REAL = [path.read_bytes() for path in sorted((REPOSITORY / "sample_vault").rglob("*.md"))]
 MARKUP = st.text(alphabet=st.sampled_from(list("[]()!#|^$`~<>%\\*_-=: \n\tabK1/.\"'&{}")), max_size=120)

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from tests.conftest import World
-from vaultmem.clock import now
-from vaultmem.errors import VaultmemError
+from vaultmem.base.clock import now
+from vaultmem.base.errors import VaultmemError
+from vaultmem.base.times import iso
 from vaultmem.index import digest
 from vaultmem.index.database import beside
 from vaultmem.ops.filters import NoteFilter
@@ -32,7 +33,6 @@ from vaultmem.ops.status import _differences, _Frozen
 from vaultmem.ops.store import StoreRequest
 from vaultmem.sync.lease import is_caught_up
 from vaultmem.sync.reconcile import Reconciler, config_fingerprint
-from vaultmem.times import iso
 
 NAMES = ["Alpha", "alpha", "Beta", "Gamma note", "Ünï", "Delta.v1"]
 FOLDERS = ["", "one/", "one/deep/", "two/", "Agent Memory/"]

@@ -175,7 +175,7 @@ def test_a_damaged_state_is_never_replaced(world: World) -> None:
 def test_a_read_only_home_still_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.write("a.md", "# a\nindigo\n")
     world.reconcile()
-    monkeypatch.setattr("vaultmem.fs.os.access", lambda *arguments: False)
+    monkeypatch.setattr("vaultmem.base.files.os.access", lambda *arguments: False)
     with world.open() as memory:
         from vaultmem.ops.recall import RecallRequest
 
@@ -187,7 +187,7 @@ def test_a_read_only_home_still_answers(world: World, monkeypatch: pytest.Monkey
 def test_a_full_disk_is_one_line_and_the_next_run_completes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     import sqlite3
 
-    from vaultmem.errors import IndexUnavailable
+    from vaultmem.base.errors import IndexUnavailable
     from vaultmem.index.notes import NoteWriter
 
     world.write("a.md", "# a\nindigo\n")

@@ -10,7 +10,7 @@ import json
 import re
 import sqlite3
 
-from vaultmem.model import Binding
+from vaultmem.base.values import Binding
 from vaultmem.ops.hits import section_texts
 from vaultmem.ops.ranking import newest
 from vaultmem.ops.session import Session

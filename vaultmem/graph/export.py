@@ -13,7 +13,7 @@ from pathlib import Path
 
 import frontmatter
 
-from vaultmem.errors import StoreRefused, UsageError
+from vaultmem.base.errors import StoreRefused, UsageError
 from vaultmem.graph.view import GraphView, Node
 from vaultmem.notes.frontmatter import HANDLER
 from vaultmem.notes.wikilinks import fold

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from vaultmem.base.values import Finding
 from vaultmem.index import digest
 from vaultmem.index.early import EarlyNotes
 from vaultmem.index.links import LinkWriter
@@ -19,7 +20,6 @@ from vaultmem.index.resolution import Resolved, name_rows
 from vaultmem.index.rows import PreparedNote
 from vaultmem.index.schema import create_late_indexes, drop_late_indexes, read_meta, write_meta
 from vaultmem.index.search import SearchEngine
-from vaultmem.model import Finding
 from vaultmem.operations import FileFacts, Plan, Put
 
 MANY_LINKS = 1_000

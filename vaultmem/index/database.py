@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from vaultmem.errors import IndexUnavailable
-from vaultmem.fs import can_write_in, ensure_private_folder, file_lock, replace_private_file, write_private_file
+from vaultmem.base.errors import IndexUnavailable
+from vaultmem.base.files import can_write_in, ensure_private_folder, replace_private_file, write_private_file
+from vaultmem.base.locks import file_lock
 from vaultmem.index import digest
 from vaultmem.index.schema import (
     BUSY_MS,

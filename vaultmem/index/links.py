@@ -9,9 +9,9 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 
+from vaultmem.base.values import Binding, CaoLink, Finding, Link
 from vaultmem.index.resolution import LinkRow, Outline, Resolver, SourceLinks, Target, link_rows, read_outline
 from vaultmem.index.rows import FINDING_INSERT, PreparedNote, cao_values, link_values
-from vaultmem.model import Binding, CaoLink, Finding, Link
 from vaultmem.notes.outline import subpath_line
 from vaultmem.notes.resolve import lookup_name
 from vaultmem.operations import FileFacts, key_lookup

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
+from vaultmem.base.values import Finding, ParsedNote
 from vaultmem.config import NATIVE_ID
 from vaultmem.index import digest
 from vaultmem.index.rows import (
@@ -21,7 +22,6 @@ from vaultmem.index.rows import (
     with_parents,
 )
 from vaultmem.index.search import SearchEngine
-from vaultmem.model import Finding, ParsedNote
 from vaultmem.notes.keys import note_uid
 from vaultmem.notes.wikilinks import fold
 from vaultmem.operations import FileFacts, Mark, Put

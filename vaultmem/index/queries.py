@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from vaultmem.model import Binding
+from vaultmem.base.values import Binding
 from vaultmem.notes.wikilinks import fold
 from vaultmem.operations import KnownFile, outline_of
 

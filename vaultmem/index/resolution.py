@@ -11,10 +11,10 @@ import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from vaultmem.base.values import Binding, CaoLink, Finding, Heading, Link, Resolution
 from vaultmem.edges import MAX_EDGES_PER_TYPE, Edge, LinkEnd, edges_of
 from vaultmem.index import digest
 from vaultmem.index.rows import PreparedNote, finding_row
-from vaultmem.model import Binding, CaoLink, Finding, Heading, Link, Resolution
 from vaultmem.notes.findings import finding
 from vaultmem.notes.outline import subpath_line
 from vaultmem.notes.resolve import DANGLING, lookup_name, resolve_path

@@ -12,7 +12,7 @@ import sqlite3
 from contextlib import suppress
 from urllib.parse import quote
 
-from vaultmem.errors import IndexUnavailable
+from vaultmem.base.errors import IndexUnavailable
 
 SCHEMA_VERSION = 6
 """Of the tables and of what notes give for them: how they are read, too (tests/index/test_reading_version.py)."""

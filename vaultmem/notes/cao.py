@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from vaultmem.model import LINK_TYPES, TYPES, CaoBlock, CaoLink, Finding
+from vaultmem.base.values import LINK_TYPES, TYPES, CaoBlock, CaoLink, Finding
 from vaultmem.notes.findings import finding
 from vaultmem.notes.frontmatter import Block, line_of
 from vaultmem.notes.keys import is_key

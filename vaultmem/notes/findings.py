@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vaultmem.model import Finding, Severity
+from vaultmem.base.values import Finding, Severity
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from vaultmem.model import Heading, Link
+from vaultmem.base.values import Heading, Link
 from vaultmem.notes.plain import HEADING, MARK, START, Unfenced
 from vaultmem.notes.wikilinks import wikilink
 

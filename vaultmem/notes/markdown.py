@@ -27,7 +27,7 @@ from markdown_it.rules_block import (
 )
 from markdown_it.token import Token
 
-from vaultmem.model import Heading, Link
+from vaultmem.base.values import Heading, Link
 from vaultmem.notes.flat import read_flat
 from vaultmem.notes.inline import MarkdownLink, Tag, Wikilink, read_inline
 from vaultmem.notes.plain import Piece, take_plain, without_fences

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from vaultmem.model import Heading
+from vaultmem.base.values import Heading
 
 _HEADING_MARKS = re.compile(r"[!\"#$%&()*+,.:;<=>?@^`{|}~/\[\]\\\r\n]")
 """Signs that count as blanks when heading parts are compared (Obsidian's `stripHeading`)."""

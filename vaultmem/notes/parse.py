@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vaultmem.characters import whole
-from vaultmem.model import Finding, Link, ParsedNote
+from vaultmem.base.characters import whole
+from vaultmem.base.values import Finding, Link, ParsedNote
 from vaultmem.notes.cao import CaoReading, read_cao
 from vaultmem.notes.findings import KINDS, finding
 from vaultmem.notes.frontmatter import Block, read_block

@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Sequence
 
-from vaultmem.model import Resolution
+from vaultmem.base.values import Resolution
 from vaultmem.notes.wikilinks import fold
 
 FilesNamed = Callable[[str], Sequence[str]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from vaultmem.errors import NoteNotSafelyEditable
+from vaultmem.base.errors import NoteNotSafelyEditable
 from vaultmem.notes.frontmatter import HANDLER, Block, read_block
 from vaultmem.notes.topic import section_text
 

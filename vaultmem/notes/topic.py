@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from vaultmem.model import Section
-from vaultmem.times import iso, parse_time
+from vaultmem.base.times import iso, parse_time
+from vaultmem.base.values import Section
 
 _TIME = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"
 _SECTION = re.compile(rf"## ({_TIME})[ \t]*$", re.MULTILINE)

@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
+from vaultmem.base.values import TYPES, Binding, CaoBlock, Finding, ParsedNote
 from vaultmem.config_rules import RESERVED_IDS
-from vaultmem.model import TYPES, Binding, CaoBlock, Finding, ParsedNote
 from vaultmem.notes.findings import finding
 from vaultmem.notes.keys import is_key
 from vaultmem.notes.parse import parse_note

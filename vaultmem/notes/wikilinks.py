@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from vaultmem.model import Link, LinkKind
+from vaultmem.base.values import Link, LinkKind
 
 _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _SCHEME = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.-]*:|//)")

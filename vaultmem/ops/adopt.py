@@ -6,14 +6,14 @@ import os
 import sqlite3
 from dataclasses import dataclass
 
-from vaultmem.clock import now
+from vaultmem.base.clock import now
+from vaultmem.base.errors import UsageError
+from vaultmem.base.times import iso
+from vaultmem.base.values import Binding
 from vaultmem.edges import VAULT_ORIGIN, edge_id
-from vaultmem.errors import UsageError
-from vaultmem.model import Binding
 from vaultmem.ops.session import Session
 from vaultmem.ops.status import native_row
 from vaultmem.state.cao import read_cao_state
-from vaultmem.times import iso
 
 
 @dataclass(frozen=True, slots=True)

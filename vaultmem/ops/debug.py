@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from vaultmem.base.errors import UsageError
+from vaultmem.base.files import open_root, read_file
+from vaultmem.base.values import Link
 from vaultmem.config_rules import MappingConfig, VaultConfig
-from vaultmem.errors import UsageError
-from vaultmem.fs import open_root, read_file
-from vaultmem.model import Link
 from vaultmem.notes.parse import parse_canvas, parse_note
 from vaultmem.notes.resolve import resolve_path
 from vaultmem.notes.wikilinks import fold

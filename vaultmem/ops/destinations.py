@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from vaultmem.errors import VaultmemError
-from vaultmem.model import SCOPES, Binding
+from vaultmem.base.errors import VaultmemError
+from vaultmem.base.values import SCOPES, Binding
 from vaultmem.ops.places import place_of
 from vaultmem.ops.session import Session
 from vaultmem.scopes import check_may_write, resolve_binding

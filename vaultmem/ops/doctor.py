@@ -8,8 +8,8 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from vaultmem.base.errors import ConfigError, NotConfigured, VaultmemError
 from vaultmem.config import Config, load_config
-from vaultmem.errors import ConfigError, NotConfigured, VaultmemError
 from vaultmem.index import digest
 from vaultmem.index.database import MAX_INSPECTED_NOTES, choose_engine, inspect
 from vaultmem.index.postings import posting_differences

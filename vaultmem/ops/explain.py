@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from vaultmem.errors import StoreRefused, UsageError
+from vaultmem.base.errors import StoreRefused, UsageError
 from vaultmem.ops.filters import NoteFilter, combine, filter_sql, reader_of
 from vaultmem.ops.ranking import (
     AGE_BASE,

@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from unicodedata import normalize
 
-from vaultmem.errors import UsageError
+from vaultmem.base.errors import UsageError
+from vaultmem.base.values import TYPES
 from vaultmem.index.search import Filter
-from vaultmem.model import TYPES
 from vaultmem.notes.wikilinks import fold
 from vaultmem.ops.session import Session
 from vaultmem.scopes import check_scope, resolve_binding

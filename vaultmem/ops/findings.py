@@ -11,9 +11,9 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from vaultmem.errors import UsageError
+from vaultmem.base.errors import UsageError
+from vaultmem.base.values import Finding
 from vaultmem.index.queries import as_on_disk
-from vaultmem.model import Finding
 from vaultmem.notes.findings import KINDS, finding, next_step
 from vaultmem.ops.session import Session
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from vaultmem.clock import now
+from vaultmem.base.clock import now
+from vaultmem.base.errors import IndexUnavailable, StoreRefused, UsageError
+from vaultmem.base.locks import file_lock
+from vaultmem.base.times import iso
+from vaultmem.base.values import Binding, WriteResult
 from vaultmem.config import MEMORY_FOLDER
-from vaultmem.errors import IndexUnavailable, StoreRefused, UsageError
-from vaultmem.fs import file_lock
 from vaultmem.index.queries import ON_DISK
-from vaultmem.model import Binding, WriteResult
 from vaultmem.notes.keys import stored_key
 from vaultmem.notes.wiki import parse_topic
 from vaultmem.ops.native import enter_in_index, take_from_index, topic_lock
@@ -25,7 +26,6 @@ from vaultmem.ops.writing import check_switches, index_now, partial_write
 from vaultmem.scopes import check_may_write, resolve_binding
 from vaultmem.state.memories import identity
 from vaultmem.sync.trash import free_place, trashed_copies
-from vaultmem.times import iso
 from vaultmem.visibility import may_show
 from vaultmem.write import move_topic, remove_topic
 

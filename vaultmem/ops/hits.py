@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from vaultmem.base.values import Hit
 from vaultmem.index.queries import ON_DISK, chunked
-from vaultmem.model import Hit
 from vaultmem.notes.properties import property_values
 from vaultmem.ops.session import Session
 from vaultmem.text.snippets import SNIPPET_CHARS, make_snippet

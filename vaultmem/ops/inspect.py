@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unicodedata import normalize
 
-from vaultmem.errors import NoteNotFound, UsageError
+from vaultmem.base.errors import NoteNotFound, UsageError
+from vaultmem.base.values import Finding, Hit
 from vaultmem.index.queries import ON_DISK
-from vaultmem.model import Finding, Hit
 from vaultmem.ops.filters import NoteFilter, combine, filter_sql, reader_of
 from vaultmem.ops.findings import note_findings
 from vaultmem.ops.hits import load_hits

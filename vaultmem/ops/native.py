@@ -10,14 +10,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from vaultmem.clock import now
+from vaultmem.base.clock import now
+from vaultmem.base.files import ensure_private_folder, read_home_file
+from vaultmem.base.locks import file_lock
+from vaultmem.base.times import iso
+from vaultmem.base.values import Binding
 from vaultmem.config import Config
-from vaultmem.fs import ensure_private_folder, file_lock, read_home_file
-from vaultmem.model import Binding
 from vaultmem.notes.wiki import container_of, parse_topic, topic_path, with_see_also
 from vaultmem.notes.wiki_index import Entry, has_entry, with_entry, without_entry
 from vaultmem.ops.session import Session
-from vaultmem.times import iso
 from vaultmem.write import write_note
 
 LOCK_WAIT_S = 10.0

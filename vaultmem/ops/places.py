@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vaultmem.base.errors import ScopeError, ScopeNotWritable
+from vaultmem.base.values import Binding, SourceKind
 from vaultmem.config import Config
 from vaultmem.config_rules import RESERVED_IDS, WILDCARD, VaultConfig, covers
-from vaultmem.errors import ScopeError, ScopeNotWritable
-from vaultmem.model import Binding, SourceKind
 from vaultmem.notes.wiki import topic_path
 
 

@@ -14,17 +14,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from vaultmem.clock import now
+from vaultmem.base.clock import now
+from vaultmem.base.times import parse_time
+from vaultmem.base.values import SCOPES
 from vaultmem.index.best import Counts, best
 from vaultmem.index.expression import of_clauses
 from vaultmem.index.queries import chunked
 from vaultmem.index.search import Filter, rounded
-from vaultmem.model import SCOPES
 from vaultmem.ops.session import Session
 from vaultmem.state.memories import Identity
 from vaultmem.text.proximity import proximity_factor
 from vaultmem.text.tokens import Clause, Query
-from vaultmem.times import parse_time
 
 ALL_WORDS_TIER = 1
 """Up to this tier a match has every word of the query, as written or in some form."""

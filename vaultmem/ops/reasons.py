@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from vaultmem.model import Hit
+from vaultmem.base.values import Hit
 from vaultmem.ops.ranking import Candidate
 from vaultmem.text.tokens import Query, inflections
 

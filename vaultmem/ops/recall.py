@@ -13,10 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from unicodedata import normalize
 
-from vaultmem.clock import now
-from vaultmem.errors import StateUnavailable, UsageError
+from vaultmem.base.clock import now
+from vaultmem.base.errors import StateUnavailable, UsageError
+from vaultmem.base.times import iso
+from vaultmem.base.values import Hit
 from vaultmem.index.search import Filter
-from vaultmem.model import Hit
 from vaultmem.ops.filters import NoteFilter, combine, filter_sql, reader_of
 from vaultmem.ops.hits import load_hits, related_hits
 from vaultmem.ops.ranking import (
@@ -36,7 +37,6 @@ from vaultmem.ops.reasons import explain_hit
 from vaultmem.ops.session import Session
 from vaultmem.sync.fresh import look_at_files, repair
 from vaultmem.text.tokens import Query, parse_query
-from vaultmem.times import iso
 from vaultmem.visibility import Purpose, Reader, all_terms_are_visible, may_show
 
 MODES = ("hybrid", "bm25", "metadata")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from vaultmem.errors import VaultmemError
-from vaultmem.fs import file_lock
-from vaultmem.model import Binding
+from vaultmem.base.errors import VaultmemError
+from vaultmem.base.locks import file_lock
+from vaultmem.base.values import Binding
 from vaultmem.ops.forget import enter_again
 from vaultmem.ops.native import is_in_index, topic_lock
 from vaultmem.ops.places import Place

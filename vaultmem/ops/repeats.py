@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from vaultmem.base.values import Binding
 from vaultmem.index.best import best
 from vaultmem.index.search import Filter
-from vaultmem.model import Binding
 from vaultmem.notes.topic import escape_content
 from vaultmem.ops.hits import section_texts
 from vaultmem.ops.session import Session

@@ -11,10 +11,11 @@ import os
 from datetime import timedelta
 from typing import Any
 
-from vaultmem.clock import now
-from vaultmem.errors import LockBusy, StoreRefused
-from vaultmem.fs import file_lock
-from vaultmem.model import Binding
+from vaultmem.base.clock import now
+from vaultmem.base.errors import LockBusy, StoreRefused
+from vaultmem.base.locks import file_lock
+from vaultmem.base.times import iso, parse_time
+from vaultmem.base.values import Binding
 from vaultmem.notes.wiki import parse_topic
 from vaultmem.ops.forget import to_trash, trash_base
 from vaultmem.ops.native import take_from_index, topic_lock
@@ -23,7 +24,6 @@ from vaultmem.ops.session import Session
 from vaultmem.ops.store import LOCK_WAIT_S
 from vaultmem.ops.writing import check_switches, index_now
 from vaultmem.sync.trash import TRASH, trash_days, trashed_in
-from vaultmem.times import iso, parse_time
 from vaultmem.write import remove_topic
 
 LIMIT_DAYS = {"session": 14, "project": 90}

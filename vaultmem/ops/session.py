@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from vaultmem.clock import now
+from vaultmem.base.clock import now
+from vaultmem.base.errors import IndexUnavailable, LockBusy
+from vaultmem.base.files import can_write_in
+from vaultmem.base.progress import Work
+from vaultmem.base.times import iso
+from vaultmem.base.values import Binding
 from vaultmem.config import Config
-from vaultmem.errors import IndexUnavailable, LockBusy
-from vaultmem.fs import can_write_in
-from vaultmem.model import Binding
-from vaultmem.sync.progress import Work
-from vaultmem.times import iso
 
 if TYPE_CHECKING:  # engines are imported when they are opened: start-up of a face counts
     from vaultmem.index.database import IndexDatabase

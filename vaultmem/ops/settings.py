@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from vaultmem.base.errors import UsageError
+from vaultmem.base.files import write_private_file
 from vaultmem.config import CONFIG_NAME, config_from_document, read_document
-from vaultmem.errors import UsageError
-from vaultmem.fs import write_private_file
 
 MAX_VALUE_CHARS = 10_000
 

@@ -11,6 +11,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from vaultmem.base.errors import UsageError
+from vaultmem.base.files import ensure_private_folder, write_private_file
 from vaultmem.config import (
     CONFIG_NAME,
     config_from_document,
@@ -20,8 +22,6 @@ from vaultmem.config import (
     vault_lines,
 )
 from vaultmem.config_rules import WILDCARD, MappingConfig, VaultConfig
-from vaultmem.errors import UsageError
-from vaultmem.fs import ensure_private_folder, write_private_file
 
 DEFAULT_MANAGED = "Agent Memory"
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
+from vaultmem.base.errors import VaultmemError
+from vaultmem.base.locks import file_lock
+from vaultmem.base.values import Finding
 from vaultmem.config import NATIVE_ID
-from vaultmem.errors import VaultmemError
-from vaultmem.fs import file_lock
 from vaultmem.index import digest
 from vaultmem.index.database import IndexDatabase, beside
 from vaultmem.index.notes import TEXT_COLUMNS
-from vaultmem.model import Finding
 from vaultmem.operations import FirstSeen, IdentityChange
 from vaultmem.ops.findings import finding_counts
 from vaultmem.ops.session import Session

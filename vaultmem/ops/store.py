@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from vaultmem.clock import now
-from vaultmem.errors import IndexUnavailable, NoteNotSafelyEditable, SecretRefused, StoreRefused, UsageError
-from vaultmem.fs import file_lock
+from vaultmem.base.clock import now
+from vaultmem.base.errors import IndexUnavailable, NoteNotSafelyEditable, SecretRefused, StoreRefused, UsageError
+from vaultmem.base.locks import file_lock
+from vaultmem.base.times import iso
+from vaultmem.base.values import TYPES, Binding, WriteResult
 from vaultmem.index.queries import ON_DISK
-from vaultmem.model import TYPES, Binding, WriteResult
 from vaultmem.notes.keys import automatic_key, stored_key
 from vaultmem.notes.parse import parse_note
 from vaultmem.notes.splice import new_note, updated_note
@@ -28,7 +29,6 @@ from vaultmem.scopes import check_may_write, resolve_binding
 from vaultmem.secrets import find_secret
 from vaultmem.state.memories import identity as memory_identity
 from vaultmem.sync.exclude import PathFilter
-from vaultmem.times import iso
 from vaultmem.write import write_note
 
 MAX_CONTENT_CHARS = 100_000

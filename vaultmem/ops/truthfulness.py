@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+from vaultmem.base.values import Binding, Signature, SourceFile
 from vaultmem.config import Config
 from vaultmem.index.notes import TEXT_COLUMNS
 from vaultmem.index.queries import chunked
-from vaultmem.model import Binding, Signature, SourceFile
 from vaultmem.ops.session import Session
 from vaultmem.sync.facts import FactsReader, PreparedStore
 

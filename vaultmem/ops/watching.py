@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from vaultmem.base.errors import LockBusy
 from vaultmem.config import environment_value
-from vaultmem.errors import LockBusy
 from vaultmem.ops.session import Session
 from vaultmem.sync.lease import Lease, cookie_folder, cookies, take_cookies, who_watches
 from vaultmem.sync.reconcile import ReconcileResult, config_fingerprint

@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from vaultmem.errors import MemoryPartialWriteError, StoreRefused, VaultmemError
-from vaultmem.model import WriteResult
+from vaultmem.base.errors import MemoryPartialWriteError, StoreRefused, VaultmemError
+from vaultmem.base.values import WriteResult
 from vaultmem.ops.places import Place
 from vaultmem.ops.session import Session
 

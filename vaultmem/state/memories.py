@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from vaultmem.model import Binding
+from vaultmem.base.values import Binding
 
 Identity = tuple[str, str, str]
 """(scope, scope id or "", key)."""

@@ -16,9 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from vaultmem.errors import StateUnavailable
-from vaultmem.fs import can_write_in, ensure_private_folder, file_lock
-from vaultmem.model import Binding, Finding, Severity
+from vaultmem.base.errors import StateUnavailable
+from vaultmem.base.files import can_write_in, ensure_private_folder
+from vaultmem.base.locks import file_lock
+from vaultmem.base.values import Binding, Finding, Severity
 from vaultmem.operations import FirstSeen, IdentityChange
 from vaultmem.state.memories import MemoryState
 

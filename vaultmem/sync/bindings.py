@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from vaultmem.base.values import Binding
 from vaultmem.config_rules import SCOPE_ID, WILDCARD, VaultConfig, covers, is_below
-from vaultmem.model import Binding
 from vaultmem.notes.wiki import binding_of_folder
 
 

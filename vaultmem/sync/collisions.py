@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from vaultmem.model import Binding, Finding
+from vaultmem.base.values import Binding, Finding
 from vaultmem.notes.findings import finding
 from vaultmem.notes.keys import derived_key
 from vaultmem.notes.wikilinks import fold

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from vaultmem.base.errors import FileRefused
+from vaultmem.base.files import FileBytes, open_folder, open_root, read_file
+from vaultmem.base.values import Finding, Severity, Signature, SourceFile
 from vaultmem.config_rules import VaultConfig
-from vaultmem.errors import FileRefused
-from vaultmem.fs import FileBytes, open_folder, open_root, read_file
 from vaultmem.index.rows import PreparedNote, prepare_note, prepared_from
-from vaultmem.model import Finding, Severity, Signature, SourceFile
 from vaultmem.notes.findings import KINDS, finding
 from vaultmem.notes.parse import parse_canvas, parse_note
 from vaultmem.notes.resolve import lookup_name

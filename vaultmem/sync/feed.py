@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from vaultmem.base.values import SourceFile
 from vaultmem.config_rules import VaultConfig
 from vaultmem.index.resolution import Resolved, SourceLinks
-from vaultmem.model import SourceFile
 from vaultmem.operations import FileFacts
 from vaultmem.sync.child import start_child
 from vaultmem.sync.wire import facts_from, files_to_bytes

@@ -12,10 +12,10 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from vaultmem.base.errors import LockBusy
+from vaultmem.base.files import open_root
+from vaultmem.base.values import Signature
 from vaultmem.config import Config
-from vaultmem.errors import LockBusy
-from vaultmem.fs import open_root
-from vaultmem.model import Signature
 from vaultmem.sync.reconcile import Reconciler
 from vaultmem.sync.scan import is_open_folder
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Sequence
 
-from vaultmem.clock import now
+from vaultmem.base.clock import now
+from vaultmem.base.times import iso
 from vaultmem.config import Config
 from vaultmem.config_rules import VaultConfig, is_below
 from vaultmem.index.queries import IndexView, known_signatures, vaults_present
 from vaultmem.operations import KnownFile
 from vaultmem.state.store import Held, StateStore
 from vaultmem.sync.scan import VaultScan
-from vaultmem.times import iso
 
 MASS_REMOVAL_MIN = 20
 """More than this many and more than half of a mapping's notes gone at once is no plain deletion."""

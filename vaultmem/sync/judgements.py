@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import sqlite3
 
+from vaultmem.base.values import Binding
 from vaultmem.index.queries import edge_sources
 from vaultmem.index.schema import read_meta
-from vaultmem.model import Binding
 from vaultmem.state.memories import Identity, MemoryState
 
 

@@ -16,7 +16,8 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from vaultmem.fs import ensure_private_folder, is_locked, read_home_file, try_lock, write_private_file
+from vaultmem.base.files import ensure_private_folder, read_home_file, write_private_file
+from vaultmem.base.locks import is_locked, try_lock
 from vaultmem.sync.scan import names_in
 
 COOKIE_WAIT_S = 0.3

@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
-from vaultmem.model import Binding, Finding
+from vaultmem.base.values import Binding, Finding
 from vaultmem.notes.findings import finding
 from vaultmem.notes.keys import derived_key
 from vaultmem.notes.wikilinks import fold

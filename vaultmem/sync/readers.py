@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from vaultmem.base.values import SourceFile
 from vaultmem.config_rules import VaultConfig
 from vaultmem.index.resolution import Resolved
-from vaultmem.model import SourceFile
 from vaultmem.operations import FileFacts
 from vaultmem.sync.facts import FactsReader, PreparedStore
 from vaultmem.sync.feed import Feed, ReaderProcess

@@ -19,27 +19,27 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
-from vaultmem.clock import now
+from vaultmem.base.clock import now
+from vaultmem.base.garbage import rare_collections
+from vaultmem.base.locks import file_lock
+from vaultmem.base.progress import Work
+from vaultmem.base.times import iso
+from vaultmem.base.values import Finding
 from vaultmem.config import Config
 from vaultmem.config_rules import VaultConfig, is_below
-from vaultmem.fs import file_lock
 from vaultmem.index.database import IndexDatabase, beside
 from vaultmem.index.queries import IndexView, count_left_out, known_signatures, known_signatures_at
 from vaultmem.index.schema import read_meta
-from vaultmem.model import Finding
 from vaultmem.notes.findings import finding
 from vaultmem.operations import FileFacts, KnownFile, Plan
 from vaultmem.state.memories import Identity
 from vaultmem.state.store import Held, StateStore
-from vaultmem.sync.collector import rare_collections
 from vaultmem.sync.collisions import Rules
 from vaultmem.sync.grace import look_again
 from vaultmem.sync.guards import RemovalGuard
 from vaultmem.sync.judgements import Judgements
 from vaultmem.sync.plan import plan_changes
-from vaultmem.sync.progress import Work
 from vaultmem.sync.scan import VaultScan, scan_paths, scan_vault
-from vaultmem.times import iso
 
 if TYPE_CHECKING:
     from vaultmem.sync.readers import Readers
@@ -97,7 +97,7 @@ def config_fingerprint(config: Config) -> str:
 
 
 def _app_json(vault: VaultConfig) -> list[str]:
-    from vaultmem.fs import open_root
+    from vaultmem.base.files import open_root
     from vaultmem.sync.scan import obsidian_filters
 
     try:

@@ -12,10 +12,10 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from vaultmem.base.errors import FileRefused
+from vaultmem.base.files import TEMP_PREFIX, TEMP_SUFFIX, open_folder, open_root, read_file
+from vaultmem.base.values import Binding, Finding, Signature, SourceFile
 from vaultmem.config_rules import VaultConfig
-from vaultmem.errors import FileRefused
-from vaultmem.fs import TEMP_PREFIX, TEMP_SUFFIX, open_folder, open_root, read_file
-from vaultmem.model import Binding, Finding, Signature, SourceFile
 from vaultmem.notes.findings import finding
 from vaultmem.sync.bindings import mapping_of
 from vaultmem.sync.exclude import ObsidianFilter, PathFilter, is_sync_artifact, placeholder_target

@@ -8,7 +8,7 @@ from __future__ import annotations
 import marshal
 from collections.abc import Sequence
 
-from vaultmem.model import Binding, Finding, Link, Signature, SourceFile
+from vaultmem.base.values import Binding, Finding, Link, Signature, SourceFile
 from vaultmem.operations import FileFacts
 
 

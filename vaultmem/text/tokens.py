@@ -16,7 +16,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from vaultmem.characters import beyond_ascii, rewritten
+from vaultmem.base.characters import beyond_ascii, rewritten
 
 _BREAK = " \u241f "
 """Stands between text and added terms, so that no phrase spans them."""

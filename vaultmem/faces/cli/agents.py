@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from vaultmem.errors import UsageError
+from vaultmem.base.errors import UsageError
 from vaultmem.faces.cli.output import note
 
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from vaultmem import __version__
-from vaultmem.errors import VaultmemError
+from vaultmem.base.errors import VaultmemError
 from vaultmem.faces.cli import agents, debug, graph, memories, notes, setup, sync, watching
 
 app = typer.Typer(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vaultmem.errors import UsageError
+from vaultmem.base.errors import UsageError
 from vaultmem.faces.cli.output import note, progress
 
 Format = Annotated[str, typer.Option("--format", help="table or json.")]

@@ -8,7 +8,7 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
-from vaultmem.errors import UsageError
+from vaultmem.base.errors import UsageError
 from vaultmem.faces.cli.output import plural, print_line
 
 

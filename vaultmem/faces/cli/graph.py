@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from vaultmem.errors import StoreRefused, UsageError
+from vaultmem.base.errors import StoreRefused, UsageError
 from vaultmem.faces.cli.common import Format, is_json, opened
 from vaultmem.faces.cli.output import plural, print_json, print_line
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vaultmem.errors import UsageError
+from vaultmem.base.errors import UsageError
 from vaultmem.faces.cli.common import Format, ScopeId, is_json, opened
 from vaultmem.faces.cli.output import note, print_json, print_line
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vaultmem.errors import UsageError
+from vaultmem.base.errors import UsageError
 from vaultmem.faces.cli.common import All, Format, NoSync, Scope, ScopeId, is_json, note_filter, opened
 from vaultmem.faces.cli.output import note, print_json, print_line, print_table, safe_block
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from vaultmem.errors import UsageError
+from vaultmem.base.errors import UsageError
 from vaultmem.faces.cli.common import Format, is_json, opened
 from vaultmem.faces.cli.output import note, plural, print_json, print_line
 
@@ -199,8 +199,8 @@ def config_set(
 @config_app.command("check")
 def config_check(context: typer.Context, format_: Format = "table") -> None:
     """Check config.toml and name every problem with its place."""
+    from vaultmem.base.errors import ConfigError
     from vaultmem.config import load_config
-    from vaultmem.errors import ConfigError
 
     as_json = is_json(format_)
     try:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vaultmem.errors import UsageError
+from vaultmem.base.errors import UsageError
 from vaultmem.faces.cli.common import Format, NoSync, is_json, opened
 from vaultmem.faces.cli.output import note, plural, print_json, print_line
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vaultmem.errors import UsageError
+from vaultmem.base.errors import UsageError
 
 _ABSENT = ("", "null", "none", "undefined")
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")

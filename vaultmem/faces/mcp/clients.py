@@ -10,7 +10,7 @@ import json
 import shlex
 from collections.abc import Callable
 
-from vaultmem.errors import UsageError
+from vaultmem.base.errors import UsageError
 
 NAME = "vaultmem"
 

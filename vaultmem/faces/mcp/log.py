@@ -6,7 +6,7 @@ import logging
 import os
 from logging.handlers import RotatingFileHandler
 
-from vaultmem.fs import ensure_private_folder
+from vaultmem.base.files import ensure_private_folder
 
 LOG_BYTES = 1_000_000
 LOG_FILES = 3

@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from vaultmem.base.errors import IndexUnavailable, LockBusy, VaultmemError
+from vaultmem.base.files import ensure_private_folder
+from vaultmem.base.progress import Work
 from vaultmem.config import Config, environment_value, load_config
-from vaultmem.errors import IndexUnavailable, LockBusy, VaultmemError
 from vaultmem.faces.mcp.tools import Tool, call
-from vaultmem.fs import ensure_private_folder
 from vaultmem.memory import Memory, open_memory
-from vaultmem.sync.progress import Work
 
 if TYPE_CHECKING:
     from vaultmem.faces.mcp.log import CallLog

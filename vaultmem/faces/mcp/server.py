@@ -23,8 +23,8 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from vaultmem import __version__
+from vaultmem.base.errors import VaultmemError
 from vaultmem.config import environment_value
-from vaultmem.errors import VaultmemError
 from vaultmem.faces.mcp.log import CallLog, silence_libraries
 from vaultmem.faces.mcp.roots import Roots
 from vaultmem.faces.mcp.runtime import Runtime

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vaultmem.errors import MemoryPartialWriteError, VaultmemError
+from vaultmem.base.errors import MemoryPartialWriteError, VaultmemError
+from vaultmem.base.values import SCOPES, TYPES
 from vaultmem.faces.mcp.arguments import Argument, clean
-from vaultmem.model import SCOPES, TYPES
 
 if TYPE_CHECKING:
+    from vaultmem.base.values import Hit
     from vaultmem.memory import Memory
-    from vaultmem.model import Hit
 
 _SCOPE = "Where the fact applies: session, project (default), global, agent or federated."
 

@@ -1,4 +1,4 @@
-"""All platform differences of files: confined opens, atomic publishing, locks.
+"""All platform differences of files: confined opens, atomic publishing.
 
 Paths below a root are opened component by component with O_NOFOLLOW, so no link can lead
 out (design.md §10). Publishing is write to a temporary file, fsync, rename, fsync of the
@@ -12,13 +12,10 @@ import os
 import secrets
 import stat
 import sys
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
-from vaultmem.errors import FileRefused, LockBusy, StoreRefused
+from vaultmem.base.errors import FileRefused, StoreRefused
 
 try:  # absent on native Windows, where writing is refused
     import fcntl
@@ -27,7 +24,7 @@ except ImportError:  # pragma: no cover
 
 TEMP_PREFIX = ".vaultmem-"
 TEMP_SUFFIX = ".tmp"
-_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 
@@ -76,7 +73,7 @@ def _parts(rel_path: str) -> list[str]:
 
 def _open_at(fd: int, name: str, flags: int, rel_path: str, mode: int = 0o600) -> int:
     try:
-        return os.open(name, flags | _NOFOLLOW, mode, dir_fd=fd)
+        return os.open(name, flags | NOFOLLOW, mode, dir_fd=fd)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
             raise FileRefused(f"{rel_path} is a symbolic link") from None
@@ -146,7 +143,7 @@ def publish(folder_fd: int, name: str, data: bytes, *, like: os.stat_result | No
     """
     refuse_unsupported_platform()
     temp = f"{TEMP_PREFIX}{secrets.token_hex(8)}{TEMP_SUFFIX}"
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o600, dir_fd=folder_fd)
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW, 0o600, dir_fd=folder_fd)
     try:
         view = memoryview(data)
         while view:
@@ -185,7 +182,7 @@ def link_new(folder_fd: int, temp: str, name: str) -> None:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS):
             raise
         # a file system without hard links: O_EXCL keeps the promise, the content follows
-        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o600, dir_fd=folder_fd))
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW, 0o600, dir_fd=folder_fd))
         os.replace(temp, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
     else:
         os.unlink(temp, dir_fd=folder_fd)
@@ -231,7 +228,7 @@ def _copy_xattrs(folder_fd: int, name: str, fd: int) -> None:
     if not hasattr(os, "listxattr"):
         return
     try:
-        source = os.open(name, os.O_RDONLY | _NOFOLLOW, dir_fd=folder_fd)
+        source = os.open(name, os.O_RDONLY | NOFOLLOW, dir_fd=folder_fd)
     except OSError:
         return
     try:
@@ -277,7 +274,7 @@ def write_private_file(path: str, text: str) -> None:
 
 def replace_private_file(path: str, other: str) -> None:
     """Make a file of our home durable and rename it over `path`, which is in the same folder."""
-    fd = os.open(other, os.O_RDWR | _NOFOLLOW)
+    fd = os.open(other, os.O_RDWR | NOFOLLOW)
     try:
         os.fsync(fd)
     finally:
@@ -287,104 +284,3 @@ def replace_private_file(path: str, other: str) -> None:
         rename_over(folder_fd, os.path.basename(other), os.path.basename(path))
     finally:
         os.close(folder_fd)
-
-
-@contextmanager
-def file_lock(path: str, *, wait_s: float, what: str) -> Iterator[None]:
-    """Hold an exclusive lock between processes; the lock file stays (never unlink it: race).
-
-    Waits up to `wait_s` seconds, then raises LockBusy naming the holder's process id.
-    """
-    ensure_private_folder(os.path.dirname(path))
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | _NOFOLLOW, 0o600)
-    try:
-        if not _acquire(fd, wait_s):
-            holder = os.pread(fd, 64, 0).decode("ascii", "replace").strip() or "unknown"
-            raise LockBusy(f"Another vaultmem process ({holder}) is {what}", "Wait for it to end, then try again")
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"pid {os.getpid()}".encode(), 0)
-        yield
-    finally:
-        os.close(fd)
-
-
-def try_lock(path: str) -> int | None:
-    """Take an exclusive lock between processes without waiting; the descriptor holds it until it is closed."""
-    ensure_private_folder(os.path.dirname(path))
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | _NOFOLLOW, 0o600)
-    if _acquire(fd, 0.0):
-        return fd
-    os.close(fd)
-    return None
-
-
-def is_locked(path: str) -> bool:
-    """Tell whether a process holds the lock of that file."""
-    try:
-        fd = os.open(path, os.O_RDONLY | _NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        if fcntl is not None:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-
-
-_POLLED_WAIT_S = 0.1
-"""Waits up to this long are polled; a thread that waits in the system costs more."""
-
-
-def _acquire(fd: int, wait_s: float) -> bool:
-    if fcntl is None:  # pragma: no cover
-        return True
-    deadline = time.monotonic() + wait_s
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if wait_s > _POLLED_WAIT_S:
-                return _Waiter(fd).wait(wait_s)
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.002)
-
-
-class _Waiter:
-    """Waits for a lock in the system, which serves those who wait in their order.
-
-    Polling would not: the lock goes to whoever asks next, so with many writers one that has just let
-    go overtakes the others again and again. A wait that is given up can't be called off; its thread
-    lets go of the lock as soon as it gets it.
-    """
-
-    def __init__(self, fd: int) -> None:
-        self._fd = os.dup(fd)
-        self._deciding = threading.Lock()
-        self._done = threading.Event()
-        self._acquired = self._given_up = False
-
-    def wait(self, wait_s: float) -> bool:
-        """Tell whether the lock was got in time; it then belongs to the descriptor that was given."""
-        threading.Thread(target=self._block, daemon=True).start()
-        try:
-            self._done.wait(wait_s)
-        finally:
-            with self._deciding:
-                self._given_up = not self._acquired
-        return self._acquired
-
-    def _block(self) -> None:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
-            with self._deciding:
-                self._acquired = not self._given_up
-        except OSError:
-            pass
-        finally:
-            os.close(self._fd)  # the last descriptor of a wait that was given up: this lets go of the lock
-            self._done.set()
