@@ -20,9 +20,9 @@ from pathlib import Path
 
 import floor
 
-from vaultmem.config import Config
-from vaultmem.config_rules import MappingConfig, VaultConfig
 from vaultmem.ops.session import Session
+from vaultmem.settings.config import Config
+from vaultmem.settings.rules import MappingConfig, VaultConfig
 
 RACY_S = 0.2
 FOLDER_NOTES = 1_000

@@ -19,7 +19,7 @@ from vaultmem.index.search import Filter
 from vaultmem.ops.ranking import pool_size
 from vaultmem.ops.recall import RecallRequest, recall
 from vaultmem.ops.session import Session
-from vaultmem.text.tokens import parse_query
+from vaultmem.text.terms import parse_query
 
 PER_CLASS = 20
 LIMIT = 10

@@ -14,8 +14,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 SATELLITES = {"relationships", "graph", "context", "care", "exchange", "learning", "turns", "team"}
 RANKS = [
     {"base", ""},
-    {"settings", "config", "config_rules"},
-    {"notes", "text", "secrets", "edges", "operations"},
+    {"settings"},
+    {"notes", "text", "operations"},
     {"index", "state", "scopes"},
     {"sync"},
     {"access", "visibility", "write"},
@@ -27,7 +27,8 @@ RANKS = [
 RANK_OF = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}
 READS_RELATIONSHIPS = {(room, "relationships") for room in ("graph", "context", "care")}
 PURE_ROOMS = ("notes", "text")
-PURE_MODULES = ("base/characters.py", "sync/plan.py", "sync/collisions.py", "edges.py", "operations.py", "secrets.py")
+PURE_MODULES = ("base/characters.py", "sync/plan.py", "sync/collisions.py", "operations.py")
+IMPURE = {"vaultmem.base.clock", "vaultmem.base.files", "vaultmem.base.locks", "vaultmem.settings.config"}
 NOT_PURE = {"os", "sqlite3", "time", "logging", "io", "pathlib", "subprocess", "shutil", "tempfile", "socket"}
 
 
@@ -71,10 +72,8 @@ def test_pure_rooms_import_no_io(path: Path) -> None:
     relative = path.relative_to(PACKAGE).as_posix()
     if relative.startswith(PURE_ROOMS) or relative in PURE_MODULES:
         assert not NOT_PURE & {module.split(".")[0] for module in imports(path)}
-        impure = {"vaultmem.base.clock", "vaultmem.base.files", "vaultmem.config", "vaultmem.state", "vaultmem.index"}
-        assert not impure & {".".join(module.split(".")[:2]) for module in imports(path)}
-        assert not {"vaultmem.base.clock", "vaultmem.base.files", "vaultmem.base.locks"} & set(imports(path))
-        assert not {"vaultmem.config", "vaultmem.settings.config"} & set(imports(path))
+        assert not {"vaultmem.state", "vaultmem.index"} & {".".join(name.split(".")[:2]) for name in imports(path)}
+        assert not IMPURE & set(imports(path))
 
 
 def test_only_index_and_state_open_databases() -> None:
@@ -96,7 +95,7 @@ def test_only_scan_lists_folders() -> None:
 
 
 def test_only_config_reads_the_environment() -> None:
-    allowed = {"config.py", "faces/cli/app.py"}  # the latter only for VAULTMEM_DEBUG in its error frame
+    allowed = {"settings/config.py", "faces/cli/app.py"}  # the latter only for VAULTMEM_DEBUG in its error frame
     for path in FILES:
         if path.relative_to(PACKAGE).as_posix() not in allowed:
             text = path.read_text(encoding="utf-8")

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from vaultmem.base.progress import Work
-from vaultmem.config import Config, load_config
 from vaultmem.ops.session import Session
+from vaultmem.settings.config import Config, load_config
 
 if TYPE_CHECKING:
     from threading import Event

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vaultmem.base.values import Binding, Finding, Link, SourceFile
-from vaultmem.notes.wikilinks import fold
+from vaultmem.notes.links.wikilinks import fold
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from urllib.parse import unquote
 
 from vaultmem.base.errors import ScopeError, UsageError
 from vaultmem.base.values import SCOPES, Binding
-from vaultmem.config import Config, environment_value
-from vaultmem.config_rules import RESERVED_IDS, SCOPE_ID
+from vaultmem.settings.config import Config, environment_value
+from vaultmem.settings.rules import RESERVED_IDS, SCOPE_ID
 
 GIT_WAIT_S = 2.0
 _SCHEME = re.compile(r"^(?:git\+)?(?:ssh|git|https?)://", re.IGNORECASE)

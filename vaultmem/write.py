@@ -29,7 +29,7 @@ from vaultmem.base.files import (
     refuse_unsupported_platform,
     rename_over,
 )
-from vaultmem.config_rules import VaultConfig
+from vaultmem.settings.rules import VaultConfig
 from vaultmem.sync.scan import temporary_files
 
 TRIES = 3

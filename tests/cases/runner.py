@@ -21,7 +21,7 @@ from tests.faces.mcp_client import RawClient
 from vaultmem.base.errors import VaultmemError
 from vaultmem.base.values import Binding
 from vaultmem.memory import open_memory
-from vaultmem.notes.wiki import topic_path
+from vaultmem.notes.wiki.topics import topic_path
 from vaultmem.ops.filters import NoteFilter
 from vaultmem.ops.forget import ForgetRequest
 from vaultmem.ops.recall import RecallRequest

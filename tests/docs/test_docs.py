@@ -126,7 +126,7 @@ def test_the_quick_start_runs_as_it_stands(world: World) -> None:
 
 
 def test_the_configuration_page_is_valid(tmp_path: Path) -> None:
-    from vaultmem.config_rules import check_document
+    from vaultmem.settings.rules import check_document
 
     page = (REPOSITORY / "docs/configuration.md").read_text(encoding="utf-8")
     document = tomllib.loads(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0])

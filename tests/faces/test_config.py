@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import World, run_cli
 from vaultmem.base.errors import ConfigError
-from vaultmem.config import config_from_document, load_config
+from vaultmem.settings.config import config_from_document, load_config
 
 
 def test_get_and_set_keep_comments(world: World) -> None:
@@ -143,9 +143,9 @@ def test_hostile_paths_never_leave_the_roots(world: World, tmp_path: Path) -> No
     rounds = 10_000 if os.environ.get("VAULTMEM_TEST_PROFILE") == "long" else 2_000
     from vaultmem.base.errors import VaultmemError
     from vaultmem.base.files import open_root, read_file
-    from vaultmem.config_rules import SCOPE_ID
     from vaultmem.ops.filters import NoteFilter
     from vaultmem.ops.store import StoreRequest
+    from vaultmem.settings.rules import SCOPE_ID
     from vaultmem.sync.reconcile import Reconciler
 
     with world.open() as memory:

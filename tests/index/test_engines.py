@@ -17,7 +17,7 @@ from vaultmem.index.fts4 import Fts4Engine
 from vaultmem.index.fts5 import Fts5Engine
 from vaultmem.index.rows import full_text_columns, stream_columns
 from vaultmem.index.search import Filter, SearchEngine, rounded
-from vaultmem.text.tokens import parse_query
+from vaultmem.text.terms import parse_query
 
 ENGINES: tuple[SearchEngine, ...] = (Fts5Engine(), Fts4Engine())
 NOTES = 5_000

@@ -18,10 +18,10 @@ import yaml
 
 from tests.conftest import DATA
 from vaultmem.base.values import Link, ParsedNote
-from vaultmem.notes.outline import subpath_line
+from vaultmem.notes.body.outline import subpath_line
+from vaultmem.notes.links.resolve import resolve_path
+from vaultmem.notes.links.wikilinks import fold, split_link
 from vaultmem.notes.parse import parse_canvas, parse_note
-from vaultmem.notes.resolve import resolve_path
-from vaultmem.notes.wikilinks import fold, split_link
 
 Case = dict[str, Any]
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import World
 from vaultmem.notes.parse import parse_note
-from vaultmem.notes.wiki import parse_topic
+from vaultmem.notes.wiki.topics import parse_topic
 
 STORES = 100 if os.environ.get("VAULTMEM_TEST_PROFILE") == "long" else 6
 STORER = """

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from tests.conftest import REPOSITORY, World
 from vaultmem.base.times import iso, iso_from_ns, parse_time
 from vaultmem.base.values import Signature
-from vaultmem.notes.flat import read_flat
-from vaultmem.notes.markdown import Outline, read_markdown
+from vaultmem.notes.body.flat import read_flat
+from vaultmem.notes.body.markdown import Outline, read_markdown
+from vaultmem.notes.body.plain import Taken, take_plain, without_fences
+from vaultmem.notes.links.resolve import resolve_path
 from vaultmem.notes.parse import parse_canvas, parse_note
-from vaultmem.notes.plain import Taken, take_plain, without_fences
-from vaultmem.notes.resolve import resolve_path
 from vaultmem.ops.filters import NoteFilter
 from vaultmem.ops.hits import hit_json
 from vaultmem.sync.exclude import PathFilter
@@ -57,8 +57,8 @@ def test_any_mutation_of_a_real_note_is_a_note(data: bytes, changes: list[tuple[
 
 def read_by_the_parser_alone(body: str, first_line: int = 1) -> Outline:
     with (
-        mock.patch("vaultmem.notes.markdown.read_flat", lambda unfenced, first_line: None),
-        mock.patch("vaultmem.notes.markdown.take_plain", lambda unfenced: Taken(body, [])),
+        mock.patch("vaultmem.notes.body.markdown.read_flat", lambda unfenced, first_line: None),
+        mock.patch("vaultmem.notes.body.markdown.take_plain", lambda unfenced: Taken(body, [])),
     ):
         return read_markdown(body, first_line)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import World
 from vaultmem.ops.filters import NoteFilter
-from vaultmem.text.tokens import document_stream, inflections, parse_query, query_tokens
+from vaultmem.text.terms import document_stream, inflections, parse_query, query_tokens
 
 
 def test_exact_forms_rank_above_inflected_ones(world: World) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vaultmem.secrets import find_secret, redact
+from vaultmem.text.secrets import find_secret, redact
 
 
 def part(data: dict[str, object]) -> str:

@@ -14,7 +14,7 @@ from vaultmem.base.values import Binding
 from vaultmem.ops.hits import section_texts
 from vaultmem.ops.ranking import newest
 from vaultmem.ops.session import Session
-from vaultmem.secrets import redact
+from vaultmem.text.secrets import redact
 from vaultmem.visibility import may_show
 
 SCOPES = ("session", "project", "global")

@@ -16,7 +16,7 @@ import frontmatter
 from vaultmem.base.errors import StoreRefused, UsageError
 from vaultmem.graph.view import GraphView, Node
 from vaultmem.notes.frontmatter import HANDLER
-from vaultmem.notes.wikilinks import fold
+from vaultmem.notes.links.wikilinks import fold
 
 MANIFEST = "vaultmem-export.json"
 FORMATS = ("json", "obsidian")

@@ -1,7 +1,7 @@
 """Carry out a plan in one transaction; readers see the state before or after, nothing between.
 
 Order inside: rows that go, rows that come or change, notes whose standing changed, then links.
-Nothing is decided here but where links lead, by the pure rule of `notes.resolve`.
+Nothing is decided here but where links lead, by the pure rule of `notes.links.resolve`.
 """
 
 from __future__ import annotations

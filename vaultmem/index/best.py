@@ -18,7 +18,7 @@ from vaultmem.index.expression import Expression, all_of, any_of, of_clauses, ph
 from vaultmem.index.queries import bindings_present
 from vaultmem.index.search import K1, Filter, Row, SearchEngine, Statistics, inverse_frequency, rounded
 from vaultmem.text.prominence import LEVELS, MARKS, TYPICAL_TOKENS
-from vaultmem.text.tokens import Clause, Phrase
+from vaultmem.text.terms import Clause, Phrase
 
 BOUNDED_FROM = 1_500
 """So many matches (times the square of the clauses) are scored at once: that takes as long as finding bounds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from vaultmem.text.tokens import Clause, Phrase
+from vaultmem.text.terms import Clause, Phrase
 
 
 @dataclass(frozen=True, slots=True)

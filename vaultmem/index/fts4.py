@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from vaultmem.index.expression import Expression, phrases_of, written
 from vaultmem.index.search import COLUMNS, K1, WEIGHTS, B, Filter, Row, Statistics, inverse_frequency, match_sql
-from vaultmem.text.tokens import Phrase
+from vaultmem.text.terms import Phrase
 
 _NAMES = ", ".join(COLUMNS)
 _MARKS = ", ".join("?" * len(COLUMNS))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from vaultmem.index.expression import Expression, written
 from vaultmem.index.search import COLUMNS, WEIGHTS, Filter, Row, Statistics, match_sql
-from vaultmem.text.tokens import Phrase
+from vaultmem.text.terms import Phrase
 
 HASH_BYTES = 1 << 20
 BULK_HASH_BYTES = 16 << 20

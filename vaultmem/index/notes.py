@@ -9,7 +9,6 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from vaultmem.base.values import Finding, ParsedNote
-from vaultmem.config import NATIVE_ID
 from vaultmem.index import digest
 from vaultmem.index.rows import (
     FINDING_INSERT,
@@ -23,8 +22,9 @@ from vaultmem.index.rows import (
 )
 from vaultmem.index.search import SearchEngine
 from vaultmem.notes.keys import note_uid
-from vaultmem.notes.wikilinks import fold
+from vaultmem.notes.links.wikilinks import fold
 from vaultmem.operations import FileFacts, Mark, Put
+from vaultmem.settings.config import NATIVE_ID
 
 _NOTE_INSERT = f"INSERT INTO note VALUES ({','.join('?' * 32)})"
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from vaultmem.base.values import Binding
-from vaultmem.notes.wikilinks import fold
+from vaultmem.notes.links.wikilinks import fold
 from vaultmem.operations import KnownFile, outline_of
 
 _FILE_COLUMNS = (

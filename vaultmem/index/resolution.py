@@ -1,7 +1,7 @@
 """Links of one note to the rows that say where they lead, and to the relationships that follow.
 
 Pure: what files there are is asked of `Names`, which is the index (`links.StoredNames`) or a table
-of all files that a load hands to its readers (`HeldNames`). The rule for paths is `notes.resolve`.
+of all files that a load hands to its readers (`HeldNames`). The rule for paths is `notes.links.resolve`.
 A link into a note that no view shows has state `excluded`, one into a file that is no note `attachment`.
 """
 
@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from vaultmem.base.values import Binding, CaoLink, Finding, Heading, Link, Resolution
-from vaultmem.edges import MAX_EDGES_PER_TYPE, Edge, LinkEnd, edges_of
 from vaultmem.index import digest
 from vaultmem.index.rows import PreparedNote, finding_row
+from vaultmem.notes.body.outline import subpath_line
 from vaultmem.notes.findings import finding
-from vaultmem.notes.outline import subpath_line
-from vaultmem.notes.resolve import DANGLING, lookup_name, resolve_path
-from vaultmem.notes.wikilinks import fold, whole_wikilink, wikilink
+from vaultmem.notes.links.edges import MAX_EDGES_PER_TYPE, Edge, LinkEnd, edges_of
+from vaultmem.notes.links.resolve import DANGLING, lookup_name, resolve_path
+from vaultmem.notes.links.wikilinks import fold, whole_wikilink, wikilink
 from vaultmem.operations import Put, key_lookup
 
 

@@ -16,11 +16,11 @@ from vaultmem.base.times import iso, iso_from_ns, parse_time
 from vaultmem.base.values import CaoLink, Finding, Link, ParsedNote
 from vaultmem.index import digest
 from vaultmem.index.search import COLUMNS, WEIGHTS
+from vaultmem.notes.links.resolve import lookup_name
+from vaultmem.notes.links.wikilinks import fold
 from vaultmem.notes.properties import SEPARATOR, property_text
-from vaultmem.notes.resolve import lookup_name
-from vaultmem.notes.wikilinks import fold
 from vaultmem.text.prominence import always_prominent, prominent_terms
-from vaultmem.text.tokens import document_stream
+from vaultmem.text.terms import document_stream
 
 _CREATED = ("created", "created_at", "date created", "date")
 _CAO_PROPERTY = re.compile(r"^cao\.links\.\d+\.to$")

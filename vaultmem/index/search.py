@@ -1,6 +1,6 @@
 """What the index needs of a full-text engine, and the constants of ranking that all engines share.
 
-Engines get our token stream (`text.tokens`) and split it alike: a token is a run of ASCII letters
+Engines get our token stream (`text.terms`) and split it alike: a token is a run of ASCII letters
 and digits and of anything beyond ASCII. Query text reaches them only as quoted tokens. Both score
 by the same formula, that of FTS5's `bm25()`: scores are higher-is-better and rounded to 9
 significant digits, so that the order of additions never decides.

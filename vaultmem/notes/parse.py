@@ -11,12 +11,12 @@ from typing import Any
 
 from vaultmem.base.characters import whole
 from vaultmem.base.values import Finding, Link, ParsedNote
+from vaultmem.notes.body.markdown import read_inline_text, read_markdown
 from vaultmem.notes.cao import CaoReading, read_cao
 from vaultmem.notes.findings import KINDS, finding
 from vaultmem.notes.frontmatter import Block, read_block
-from vaultmem.notes.markdown import read_inline_text, read_markdown
-from vaultmem.notes.topic import read_sections, without_marked
-from vaultmem.notes.wikilinks import is_bad_target, whole_wikilink, wikilink
+from vaultmem.notes.links.wikilinks import is_bad_target, whole_wikilink, wikilink
+from vaultmem.notes.sections import read_sections, without_marked
 
 MAX_LINKS = 1_000
 """Body links that are recorded of one note (reference/vault.md, link_limit_exceeded)."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from vaultmem.base.errors import NoteNotSafelyEditable
 from vaultmem.notes.frontmatter import HANDLER, Block, read_block
-from vaultmem.notes.topic import section_text
+from vaultmem.notes.sections import section_text
 
 _TAGS_LINE = re.compile(r"^(tags[ \t]*:)(.*)$", re.IGNORECASE)
 _PLAIN_TAG = re.compile(r"^[A-Za-z_][A-Za-z0-9_/-]*$")

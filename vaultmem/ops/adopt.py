@@ -10,7 +10,7 @@ from vaultmem.base.clock import now
 from vaultmem.base.errors import UsageError
 from vaultmem.base.times import iso
 from vaultmem.base.values import Binding
-from vaultmem.edges import VAULT_ORIGIN, edge_id
+from vaultmem.notes.links.edges import VAULT_ORIGIN, edge_id
 from vaultmem.ops.session import Session
 from vaultmem.ops.status import native_row
 from vaultmem.state.cao import read_cao_state

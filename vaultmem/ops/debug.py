@@ -8,10 +8,10 @@ from typing import Any
 from vaultmem.base.errors import UsageError
 from vaultmem.base.files import open_root, read_file
 from vaultmem.base.values import Link
-from vaultmem.config_rules import MappingConfig, VaultConfig
+from vaultmem.notes.links.resolve import resolve_path
+from vaultmem.notes.links.wikilinks import fold
 from vaultmem.notes.parse import parse_canvas, parse_note
-from vaultmem.notes.resolve import resolve_path
-from vaultmem.notes.wikilinks import fold
+from vaultmem.settings.rules import MappingConfig, VaultConfig
 from vaultmem.sync.scan import scan_vault
 
 MAX_BYTES = 16 * 1_048_576

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vaultmem.base.errors import ConfigError, NotConfigured, VaultmemError
-from vaultmem.config import Config, load_config
 from vaultmem.index import digest
 from vaultmem.index.database import MAX_INSPECTED_NOTES, choose_engine, inspect
 from vaultmem.index.postings import posting_differences
 from vaultmem.ops.findings import finding_counts
 from vaultmem.ops.session import Session
 from vaultmem.ops.truthfulness import lying_notes
+from vaultmem.settings.config import Config, load_config
 from vaultmem.sync.scan import is_open_folder
 
 MIN_FREE_BYTES = 100 * 1_048_576

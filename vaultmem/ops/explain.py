@@ -23,7 +23,7 @@ from vaultmem.ops.ranking import (
     pool_size,
 )
 from vaultmem.ops.session import Session
-from vaultmem.text.tokens import parse_query
+from vaultmem.text.terms import parse_query
 from vaultmem.visibility import may_show
 
 

@@ -14,16 +14,16 @@ from vaultmem.base.errors import IndexUnavailable, StoreRefused, UsageError
 from vaultmem.base.locks import file_lock
 from vaultmem.base.times import iso
 from vaultmem.base.values import Binding, WriteResult
-from vaultmem.config import MEMORY_FOLDER
 from vaultmem.index.queries import ON_DISK
 from vaultmem.notes.keys import stored_key
-from vaultmem.notes.wiki import parse_topic
+from vaultmem.notes.wiki.topics import parse_topic
 from vaultmem.ops.native import enter_in_index, take_from_index, topic_lock
 from vaultmem.ops.places import Place, native_place
 from vaultmem.ops.session import Session
 from vaultmem.ops.store import LOCK_WAIT_S
 from vaultmem.ops.writing import check_switches, index_now, partial_write
 from vaultmem.scopes import check_may_write, resolve_binding
+from vaultmem.settings.config import MEMORY_FOLDER
 from vaultmem.state.memories import identity
 from vaultmem.sync.trash import free_place, trashed_copies
 from vaultmem.visibility import may_show

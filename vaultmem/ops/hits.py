@@ -13,7 +13,7 @@ from vaultmem.index.queries import ON_DISK, chunked
 from vaultmem.notes.properties import property_values
 from vaultmem.ops.session import Session
 from vaultmem.text.snippets import SNIPPET_CHARS, make_snippet
-from vaultmem.text.tokens import Query, inflections
+from vaultmem.text.terms import Query, inflections
 from vaultmem.visibility import Purpose, Reader, may_show
 
 _COLUMNS = (

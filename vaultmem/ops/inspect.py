@@ -15,7 +15,7 @@ from vaultmem.ops.findings import note_findings
 from vaultmem.ops.hits import load_hits
 from vaultmem.ops.session import Session
 from vaultmem.sync.fresh import look_at_files
-from vaultmem.text.tokens import Query
+from vaultmem.text.terms import Query
 from vaultmem.visibility import Purpose, may_show
 
 ALL_CHARS = 1 << 40

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from vaultmem.base.errors import ScopeError, ScopeNotWritable
 from vaultmem.base.values import Binding, SourceKind
-from vaultmem.config import Config
-from vaultmem.config_rules import RESERVED_IDS, WILDCARD, VaultConfig, covers
-from vaultmem.notes.wiki import topic_path
+from vaultmem.notes.wiki.topics import topic_path
+from vaultmem.settings.config import Config
+from vaultmem.settings.rules import RESERVED_IDS, WILDCARD, VaultConfig, covers
 
 
 @dataclass(frozen=True, slots=True)

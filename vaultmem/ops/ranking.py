@@ -24,7 +24,7 @@ from vaultmem.index.search import Filter, rounded
 from vaultmem.ops.session import Session
 from vaultmem.state.memories import Identity
 from vaultmem.text.proximity import proximity_factor
-from vaultmem.text.tokens import Clause, Query
+from vaultmem.text.terms import Clause, Query
 
 ALL_WORDS_TIER = 1
 """Up to this tier a match has every word of the query, as written or in some form."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from vaultmem.base.values import Binding
 from vaultmem.index.best import best
 from vaultmem.index.search import Filter
-from vaultmem.notes.topic import escape_content
+from vaultmem.notes.sections import escape_content
 from vaultmem.ops.hits import section_texts
 from vaultmem.ops.session import Session
-from vaultmem.text.tokens import Phrase, document_stream
+from vaultmem.text.terms import Phrase, document_stream
 
 NEAREST = 20
 NEAR = 0.8

@@ -16,7 +16,7 @@ from vaultmem.base.errors import LockBusy, StoreRefused
 from vaultmem.base.locks import file_lock
 from vaultmem.base.times import iso, parse_time
 from vaultmem.base.values import Binding
-from vaultmem.notes.wiki import parse_topic
+from vaultmem.notes.wiki.topics import parse_topic
 from vaultmem.ops.forget import to_trash, trash_base
 from vaultmem.ops.native import take_from_index, topic_lock
 from vaultmem.ops.places import Place

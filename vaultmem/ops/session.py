@@ -18,7 +18,7 @@ from vaultmem.base.files import can_write_in
 from vaultmem.base.progress import Work
 from vaultmem.base.times import iso
 from vaultmem.base.values import Binding
-from vaultmem.config import Config
+from vaultmem.settings.config import Config
 
 if TYPE_CHECKING:  # engines are imported when they are opened: start-up of a face counts
     from vaultmem.index.database import IndexDatabase

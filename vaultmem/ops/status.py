@@ -11,13 +11,13 @@ from typing import Any
 from vaultmem.base.errors import VaultmemError
 from vaultmem.base.locks import file_lock
 from vaultmem.base.values import Finding
-from vaultmem.config import NATIVE_ID
 from vaultmem.index import digest
 from vaultmem.index.database import IndexDatabase, beside
 from vaultmem.index.notes import TEXT_COLUMNS
 from vaultmem.operations import FirstSeen, IdentityChange
 from vaultmem.ops.findings import finding_counts
 from vaultmem.ops.session import Session
+from vaultmem.settings.config import NATIVE_ID
 from vaultmem.state.store import Held, StateStore
 from vaultmem.sync.lease import who_watches
 from vaultmem.sync.reconcile import LOCK_WAIT_S, Reconciler, ReconcileResult

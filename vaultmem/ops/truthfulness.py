@@ -12,10 +12,10 @@ from contextlib import closing
 from typing import Any
 
 from vaultmem.base.values import Binding, Signature, SourceFile
-from vaultmem.config import Config
 from vaultmem.index.notes import TEXT_COLUMNS
 from vaultmem.index.queries import chunked
 from vaultmem.ops.session import Session
+from vaultmem.settings.config import Config
 from vaultmem.sync.facts import FactsReader, PreparedStore
 
 SAMPLE = 100

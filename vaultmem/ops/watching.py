@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 
 from vaultmem.base.errors import LockBusy
-from vaultmem.config import environment_value
 from vaultmem.ops.session import Session
+from vaultmem.settings.config import environment_value
 from vaultmem.sync.lease import Lease, cookie_folder, cookies, take_cookies, who_watches
 from vaultmem.sync.reconcile import ReconcileResult, config_fingerprint
 from vaultmem.sync.watch import Batch, Events, EventsUnavailable, why_to_poll

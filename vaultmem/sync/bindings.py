@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vaultmem.base.values import Binding
-from vaultmem.config_rules import SCOPE_ID, WILDCARD, VaultConfig, covers, is_below
-from vaultmem.notes.wiki import binding_of_folder
+from vaultmem.notes.wiki.topics import binding_of_folder
+from vaultmem.settings.rules import SCOPE_ID, WILDCARD, VaultConfig, covers, is_below
 
 
 def mapping_of(vault: VaultConfig, folder: str) -> tuple[int, Binding | None, str]:

@@ -15,7 +15,7 @@ from typing import Protocol
 from vaultmem.base.values import Binding, Finding
 from vaultmem.notes.findings import finding
 from vaultmem.notes.keys import derived_key
-from vaultmem.notes.wikilinks import fold
+from vaultmem.notes.links.wikilinks import fold
 from vaultmem.operations import FileFacts, IdentityChange, KnownFile, Mark, Put
 
 Planned = Mapping[tuple[Binding, str], Sequence[Put]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from vaultmem.notes.wikilinks import fold
+from vaultmem.notes.links.wikilinks import fold
 
 _ARTIFACT = re.compile(
     r"\.sync-conflict-\d{8}-\d{6}|\([^()]*conflicted copy[^()]*\)|\((?:case )?conflict(?:\s[^()]*)?\)|_conflict-\d{8}|"

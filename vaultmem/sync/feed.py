@@ -16,9 +16,9 @@ from contextlib import suppress
 from typing import Any
 
 from vaultmem.base.values import SourceFile
-from vaultmem.config_rules import VaultConfig
 from vaultmem.index.resolution import Resolved, SourceLinks
 from vaultmem.operations import FileFacts
+from vaultmem.settings.rules import VaultConfig
 from vaultmem.sync.child import start_child
 from vaultmem.sync.wire import facts_from, files_to_bytes
 

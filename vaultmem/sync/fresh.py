@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from vaultmem.base.errors import LockBusy
 from vaultmem.base.files import open_root
 from vaultmem.base.values import Signature
-from vaultmem.config import Config
+from vaultmem.settings.config import Config
 from vaultmem.sync.reconcile import Reconciler
 from vaultmem.sync.scan import is_open_folder
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 
 from vaultmem.base.errors import FileRefused
 from vaultmem.base.files import open_folder, open_root
-from vaultmem.config_rules import VaultConfig
+from vaultmem.settings.rules import VaultConfig
 from vaultmem.sync.scan import VaultScan, scan_paths
 
 GRACE_S = 0.15

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from vaultmem.base.errors import FileRefused
 from vaultmem.base.files import TEMP_PREFIX, TEMP_SUFFIX, open_folder, open_root, read_file
 from vaultmem.base.values import Binding, Finding, Signature, SourceFile
-from vaultmem.config_rules import VaultConfig
 from vaultmem.notes.findings import finding
+from vaultmem.settings.rules import VaultConfig
 from vaultmem.sync.bindings import mapping_of
 from vaultmem.sync.exclude import ObsidianFilter, PathFilter, is_sync_artifact, placeholder_target
 

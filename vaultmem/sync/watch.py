@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from vaultmem.config_rules import VaultConfig
+from vaultmem.settings.rules import VaultConfig
 from vaultmem.sync.exclude import placeholder_target
 
 TICK_MS = 250

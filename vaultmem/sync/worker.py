@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
 
 from vaultmem.base.garbage import look_rarely
-from vaultmem.config_rules import VaultConfig
 from vaultmem.index.resolution import HeldNames, Resolver, Unsettled, link_rows
 from vaultmem.index.rows import PreparedNote, cao_values, link_values
+from vaultmem.settings.rules import VaultConfig
 from vaultmem.sync.facts import FactsReader, PreparedStore
 from vaultmem.sync.wire import facts_to_bytes, files_from
 

@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 
-from vaultmem.text.tokens import stream_tokens
+from vaultmem.text.terms import stream_tokens
 
 LEVELS = tuple(2.5 * 1.3**step for step in range(12))
 """Values of x from which a term gets the mark of that position."""
 MARKS = "\u2016\u2017\u2020\u2021\u2022\u2023\u2030\u2031\u2032\u2033\u2034\u2035"
-"""Punctuation, which `text.tokens` takes out of notes and queries: no text can hold a mark of its own."""
+"""Punctuation, which `text.terms` takes out of notes and queries: no text can hold a mark of its own."""
 TYPICAL_TOKENS = 300
 LENGTH_SHARE = 0.75
 """BM25's b: how much of the length counts (Robertson & Zaragoza 2009; SQLite's FTS5 uses the same)."""

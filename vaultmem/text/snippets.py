@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from vaultmem.text.lowered import Lowered
-from vaultmem.text.tokens import Query, inflections
+from vaultmem.text.terms import Query, inflections
 
 SNIPPET_CHARS = 200
 

@@ -32,7 +32,7 @@ def mcp(
     ] = "",
 ) -> None:
     """Serve the memory to an agent's client (MCP) on standard input and output."""
-    from vaultmem.config import default_home
+    from vaultmem.settings.config import default_home
 
     options = context.obj
     if print_config:
@@ -52,8 +52,8 @@ def mcp(
 
 
 def _print_config(client: str, home: str | None, read_only: bool) -> None:
-    from vaultmem.config import environment_value
     from vaultmem.faces.mcp.clients import client_config
+    from vaultmem.settings.config import environment_value
 
     named = home or environment_value("VAULTMEM_HOME")
     arguments = ["--home", os.path.abspath(os.path.expanduser(named))] if named else []

@@ -69,7 +69,7 @@ def _start_over_in_utf8() -> None:
     """Give way to a process in Python's UTF-8 mode where the locale makes names and arguments unreadable (PEP 540)."""
     if sys.getfilesystemencoding() == "utf-8" or not sys.executable or tuple(sys.orig_argv[1:3]) == _UTF8:
         return
-    from vaultmem.config import utf8_environment
+    from vaultmem.settings.config import utf8_environment
 
     with suppress(OSError):  # then the settings say what is wrong
         os.execve(sys.executable, [sys.executable, *_UTF8, *sys.orig_argv[1:]], utf8_environment())

@@ -33,8 +33,8 @@ def run_demo(keep: str) -> None:
 def _tell(folder: Path, vault: Path) -> None:
     from vaultmem.memory import open_memory
     from vaultmem.ops.recall import RecallRequest
-    from vaultmem.ops.setup import InitRequest, init_home
     from vaultmem.ops.store import StoreRequest
+    from vaultmem.settings.first_run import InitRequest, init_home
 
     home = str(folder / "home")
     init_home(home, InitRequest(str(vault)))

@@ -39,7 +39,7 @@ def init(
     ] = "",
 ) -> None:
     """Set a vault up: writes config.toml (never over an existing entry) and reads the notes."""
-    from vaultmem.ops.setup import InitRequest, init_home
+    from vaultmem.settings.first_run import InitRequest, init_home
 
     home = _home(context)
     if native and vault:
@@ -74,7 +74,7 @@ def init(
 
 
 def _init_native(context: typer.Context, home: str) -> None:
-    from vaultmem.ops.setup import init_native
+    from vaultmem.settings.first_run import init_native
 
     result = init_native(home)
     print_line(f"settings {'kept' if result.action == 'unchanged' else 'written'}: {result.path}")
@@ -88,7 +88,7 @@ def _init_native(context: typer.Context, home: str) -> None:
 def _adopt(context: typer.Context, home: str, folder: str) -> None:
     """Point the settings at a CAO home and take over what only its database knows."""
     from vaultmem.ops.adopt import check_cao_home
-    from vaultmem.ops.settings import set_setting
+    from vaultmem.settings.editing import set_setting
 
     set_setting(home, "memory.adopted", check_cao_home(folder))
     with opened(context) as memory:
@@ -156,7 +156,7 @@ def doctor(
 
 
 def _home(context: typer.Context) -> str:
-    from vaultmem.config import default_home
+    from vaultmem.settings.config import default_home
 
     home = context.obj.home
     return os.path.abspath(os.path.expanduser(home)) if home else default_home()
@@ -165,7 +165,7 @@ def _home(context: typer.Context) -> str:
 @config_app.command("path")
 def config_path(context: typer.Context) -> None:
     """Print the path of config.toml."""
-    from vaultmem.config import CONFIG_NAME
+    from vaultmem.settings.config import CONFIG_NAME
 
     print_line(os.path.join(_home(context), CONFIG_NAME))
 
@@ -176,7 +176,7 @@ def config_get(
     name: Annotated[str, typer.Argument(help="A setting, such as memory.enabled or vault.ID.exclude.")],
 ) -> None:
     """Print one setting as JSON."""
-    from vaultmem.ops.settings import get_setting
+    from vaultmem.settings.editing import get_setting
 
     print_json(get_setting(_home(context), name))
 
@@ -188,7 +188,7 @@ def config_set(
     value: Annotated[str, typer.Argument(help="A TOML value, or a text.")],
 ) -> None:
     """Change one setting; comments stay, and a result that would not be valid is not written."""
-    from vaultmem.ops.settings import set_setting
+    from vaultmem.settings.editing import set_setting
 
     if context.obj.read_only:
         raise UsageError("Nothing is written in read-only mode")
@@ -200,7 +200,7 @@ def config_set(
 def config_check(context: typer.Context, format_: Format = "table") -> None:
     """Check config.toml and name every problem with its place."""
     from vaultmem.base.errors import ConfigError
-    from vaultmem.config import load_config
+    from vaultmem.settings.config import load_config
 
     as_json = is_json(format_)
     try:

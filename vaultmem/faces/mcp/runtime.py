@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from vaultmem.base.errors import IndexUnavailable, LockBusy, VaultmemError
 from vaultmem.base.files import ensure_private_folder
 from vaultmem.base.progress import Work
-from vaultmem.config import Config, environment_value, load_config
 from vaultmem.faces.mcp.tools import Tool, call
 from vaultmem.memory import Memory, open_memory
+from vaultmem.settings.config import Config, environment_value, load_config
 
 if TYPE_CHECKING:
     from vaultmem.faces.mcp.log import CallLog

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from vaultmem.base.errors import UsageError
 from vaultmem.base.files import ensure_private_folder, write_private_file
-from vaultmem.config import (
+from vaultmem.settings.config import (
     CONFIG_NAME,
     config_from_document,
     load_config,
@@ -21,7 +21,7 @@ from vaultmem.config import (
     read_document,
     vault_lines,
 )
-from vaultmem.config_rules import WILDCARD, MappingConfig, VaultConfig
+from vaultmem.settings.rules import WILDCARD, MappingConfig, VaultConfig
 
 DEFAULT_MANAGED = "Agent Memory"
 

@@ -1,6 +1,6 @@
 """Settings: config.toml and the environment, validated as a whole, as frozen values.
 
-This is the only module that reads the environment. Rules of the values: `config_rules`.
+This is the only module that reads the environment. Rules of the values: `settings.rules`.
 Source: design.md §3; limits from reference/vault.md, "Configuration".
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from vaultmem.base.clock import stand_at
 from vaultmem.base.errors import ConfigError, EnvironmentUnusable, NotConfigured
-from vaultmem.config_rules import MappingConfig, VaultConfig, check_document, native_source
+from vaultmem.settings.rules import MappingConfig, VaultConfig, check_document, native_source
 
 CONFIG_NAME = "config.toml"
 MEMORY_FOLDER = "memory"

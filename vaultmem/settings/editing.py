@@ -11,7 +11,7 @@ from typing import Any
 
 from vaultmem.base.errors import UsageError
 from vaultmem.base.files import write_private_file
-from vaultmem.config import CONFIG_NAME, config_from_document, read_document
+from vaultmem.settings.config import CONFIG_NAME, config_from_document, read_document
 
 MAX_VALUE_CHARS = 10_000
 

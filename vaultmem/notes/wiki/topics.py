@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from vaultmem.base.values import TYPES, Binding, CaoBlock, Finding, ParsedNote
-from vaultmem.config_rules import RESERVED_IDS
 from vaultmem.notes.findings import finding
 from vaultmem.notes.keys import is_key
 from vaultmem.notes.parse import parse_note
-from vaultmem.notes.topic import section_text
+from vaultmem.notes.sections import section_text
+from vaultmem.settings.rules import RESERVED_IDS
 
 _HEADER = re.compile(
     r"^<!-- id: ([0-9A-Za-z-]*) \| scope: ([a-z]*) \| type: ([a-z]*) \| tags: ?(.*?) ?-->[ \t]*$", re.MULTILINE

@@ -1,7 +1,7 @@
 """Read a body in which brackets are wikilinks and `#` are headings, whatever block they stand in: many notes are such.
 
 Nothing is cut into blocks here. It is certain if every line starts as a paragraph, list item or heading
-at the margin (`notes.plain`), no other sign is there that means something, and no link goes over a line;
+at the margin (`notes.body.plain`), no other sign is there that means something, and no link goes over a line;
 `tests/properties/test_fuzz.py` holds this reading against the parser's.
 """
 
@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 
 from vaultmem.base.values import Heading, Link
-from vaultmem.notes.plain import HEADING, MARK, START, Unfenced
-from vaultmem.notes.wikilinks import wikilink
+from vaultmem.notes.body.plain import HEADING, MARK, START, Unfenced
+from vaultmem.notes.links.wikilinks import wikilink
 
 _HARMLESS = b"()>~=\t"
 """Signs that mean something only together with others, or at the start of a line."""

@@ -28,10 +28,10 @@ from markdown_it.rules_block import (
 from markdown_it.token import Token
 
 from vaultmem.base.values import Heading, Link
-from vaultmem.notes.flat import read_flat
-from vaultmem.notes.inline import MarkdownLink, Tag, Wikilink, read_inline
-from vaultmem.notes.plain import Piece, take_plain, without_fences
-from vaultmem.notes.wikilinks import markdown_link, wikilink
+from vaultmem.notes.body.flat import read_flat
+from vaultmem.notes.body.inline import MarkdownLink, Tag, Wikilink, read_inline
+from vaultmem.notes.body.plain import Piece, take_plain, without_fences
+from vaultmem.notes.links.wikilinks import markdown_link, wikilink
 
 MAX_NESTING = 100
 """Nesting of lists and quotes that is read; CommonMark's preset of 20 loses links silently."""

@@ -11,7 +11,7 @@ import posixpath
 from collections.abc import Callable, Sequence
 
 from vaultmem.base.values import Resolution
-from vaultmem.notes.wikilinks import fold
+from vaultmem.notes.links.wikilinks import fold
 
 FilesNamed = Callable[[str], Sequence[str]]
 """Folded file name (with extension) to the paths of the vault's files of that name."""

@@ -1,0 +1,1 @@
+"""What stands below the properties: begin with `markdown`."""

@@ -1,0 +1,1 @@
+"""Wikilinks, where they lead, and the relationships that follow."""

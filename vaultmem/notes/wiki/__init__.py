@@ -1,0 +1,1 @@
+"""The native wiki's layout and texts."""
