@@ -13,9 +13,9 @@ from pathlib import Path
 from indexing import Figures, session_for, timed
 from vaults import JAPANESE, Fact, Words
 
-from vaultmem.index.expression import of_clauses
-from vaultmem.index.fts5 import Fts5Engine
-from vaultmem.index.search import Filter
+from vaultmem.index.engines.expression import of_clauses
+from vaultmem.index.engines.fts5 import Fts5Engine
+from vaultmem.index.engines.protocol import Filter
 from vaultmem.ops.ranking import pool_size
 from vaultmem.ops.recall import RecallRequest, recall
 from vaultmem.ops.session import Session

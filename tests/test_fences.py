@@ -15,7 +15,7 @@ SATELLITES = {"relationships", "graph", "context", "care", "exchange", "learning
 RANKS = [
     {"base", ""},
     {"settings"},
-    {"notes", "text", "operations"},
+    {"notes", "text"},
     {"index", "state", "scopes"},
     {"sync"},
     {"access", "visibility", "write"},
@@ -27,7 +27,7 @@ RANKS = [
 RANK_OF = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}
 READS_RELATIONSHIPS = {(room, "relationships") for room in ("graph", "context", "care")}
 PURE_ROOMS = ("notes", "text")
-PURE_MODULES = ("base/characters.py", "sync/plan.py", "sync/collisions.py", "operations.py")
+PURE_MODULES = ("base/characters.py", "sync/plan.py", "sync/collisions.py", "index/operations.py")
 IMPURE = {"vaultmem.base.clock", "vaultmem.base.files", "vaultmem.base.locks", "vaultmem.settings.config"}
 NOT_PURE = {"os", "sqlite3", "time", "logging", "io", "pathlib", "subprocess", "shutil", "tempfile", "socket"}
 
@@ -72,7 +72,8 @@ def test_pure_rooms_import_no_io(path: Path) -> None:
     relative = path.relative_to(PACKAGE).as_posix()
     if relative.startswith(PURE_ROOMS) or relative in PURE_MODULES:
         assert not NOT_PURE & {module.split(".")[0] for module in imports(path)}
-        assert not {"vaultmem.state", "vaultmem.index"} & {".".join(name.split(".")[:2]) for name in imports(path)}
+        databases = {name for name in imports(path) if name.startswith(("vaultmem.state", "vaultmem.index"))}
+        assert databases <= {"vaultmem.index.operations"}
         assert not IMPURE & set(imports(path))
 
 

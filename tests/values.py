@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from vaultmem.base.values import Binding, Signature, SourceFile
-from vaultmem.operations import FileFacts, KnownFile, key_lookup, lookups_of_path
+from vaultmem.index.operations import FileFacts, KnownFile, key_lookup, lookups_of_path
 
 GLOBAL = Binding("global")
 SIGNATURE = Signature(100, 1_000, 1_000, 1)

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Literal
 
 from vaultmem.base.values import Binding
-from vaultmem.index.search import Filter
+from vaultmem.index.engines.protocol import Filter
 from vaultmem.settings.config import Config
 
 Purpose = Literal["recall", "list", "show", "links", "graph", "export", "inject"]

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vaultmem.index.best import BOUNDED_FROM, Counts, best
-from vaultmem.index.expression import of_clauses
-from vaultmem.index.fts4 import Fts4Engine
-from vaultmem.index.fts5 import Fts5Engine
+from vaultmem.index.engines.expression import of_clauses
+from vaultmem.index.engines.fts4 import Fts4Engine
+from vaultmem.index.engines.fts5 import Fts5Engine
+from vaultmem.index.engines.protocol import Filter, SearchEngine, rounded
+from vaultmem.index.engines.top_k import BOUNDED_FROM, Counts, best
 from vaultmem.index.rows import full_text_columns, stream_columns
-from vaultmem.index.search import Filter, SearchEngine, rounded
 from vaultmem.text.terms import parse_query
 
 ENGINES: tuple[SearchEngine, ...] = (Fts5Engine(), Fts4Engine())

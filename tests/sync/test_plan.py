@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.values import FakeIdentities, FakeIndex, facts, known
+from vaultmem.index.operations import Plan, lookups_of_path
 from vaultmem.notes.keys import derived_key
-from vaultmem.operations import Plan, lookups_of_path
 from vaultmem.sync.collisions import Rules
 from vaultmem.sync.plan import plan_changes
 

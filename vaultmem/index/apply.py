@@ -12,15 +12,15 @@ from typing import Any, Protocol
 
 from vaultmem.base.values import Finding
 from vaultmem.index import digest
-from vaultmem.index.early import EarlyNotes
+from vaultmem.index.engines.protocol import SearchEngine
 from vaultmem.index.links import LinkWriter
+from vaultmem.index.load import EarlyNotes
 from vaultmem.index.notes import NoteWriter
+from vaultmem.index.operations import FileFacts, Plan, Put
 from vaultmem.index.queries import chunked
 from vaultmem.index.resolution import Resolved, name_rows
 from vaultmem.index.rows import PreparedNote
 from vaultmem.index.schema import create_late_indexes, drop_late_indexes, read_meta, write_meta
-from vaultmem.index.search import SearchEngine
-from vaultmem.operations import FileFacts, Plan, Put
 
 MANY_LINKS = 1_000
 """From so many sources on, all names are read at once instead of one by one."""

@@ -18,6 +18,7 @@ from vaultmem.base.errors import IndexUnavailable
 from vaultmem.base.files import can_write_in, ensure_private_folder, replace_private_file, write_private_file
 from vaultmem.base.locks import file_lock
 from vaultmem.index import digest
+from vaultmem.index.engines.protocol import SearchEngine
 from vaultmem.index.schema import (
     BUSY_MS,
     connect,
@@ -28,10 +29,9 @@ from vaultmem.index.schema import (
     remove_older_indexes,
     write_meta,
 )
-from vaultmem.index.search import SearchEngine
 
 if TYPE_CHECKING:
-    from vaultmem.index.best import Counts
+    from vaultmem.index.engines.top_k import Counts
 
 TEMPORARY_SUFFIX = ".new"
 
@@ -48,12 +48,12 @@ def choose_engine(setting: str) -> SearchEngine:
 
     `auto` takes FTS5, and FTS4 where this Python's SQLite has no FTS5.
     """
-    from vaultmem.index.fts5 import Fts5Engine, has_fts5
+    from vaultmem.index.engines.fts5 import Fts5Engine, has_fts5
 
     if setting in ("auto", "fts5") and has_fts5():
         return Fts5Engine()
     if setting in ("auto", "fts4"):
-        from vaultmem.index.fts4 import Fts4Engine, has_fts4
+        from vaultmem.index.engines.fts4 import Fts4Engine, has_fts4
 
         if has_fts4():
             return Fts4Engine()
@@ -108,7 +108,7 @@ class IndexDatabase:
 
     def counts(self) -> Counts:
         """Return what is known of phrases in the index as it is now."""
-        from vaultmem.index.best import Counts  # commands that don't search do without
+        from vaultmem.index.engines.top_k import Counts  # commands that don't search do without
 
         if self._counts is None:
             self._counts = Counts()

@@ -10,11 +10,11 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 
 from vaultmem.base.values import Binding, CaoLink, Finding, Link
+from vaultmem.index.operations import FileFacts, key_lookup
 from vaultmem.index.resolution import LinkRow, Outline, Resolver, SourceLinks, Target, link_rows, read_outline
 from vaultmem.index.rows import FINDING_INSERT, PreparedNote, cao_values, link_values
 from vaultmem.notes.body.outline import subpath_line
 from vaultmem.notes.links.resolve import lookup_name
-from vaultmem.operations import FileFacts, key_lookup
 
 _LINK_INSERT = f"INSERT INTO link VALUES (NULL,{','.join('?' * 18)})"
 _EDGE_INSERT = f"INSERT INTO edge VALUES ({','.join('?' * 12)})"

@@ -10,6 +10,8 @@ from typing import Any
 
 from vaultmem.base.values import Finding, ParsedNote
 from vaultmem.index import digest
+from vaultmem.index.engines.protocol import SearchEngine
+from vaultmem.index.operations import FileFacts, Mark, Put
 from vaultmem.index.rows import (
     FINDING_INSERT,
     PreparedNote,
@@ -20,10 +22,8 @@ from vaultmem.index.rows import (
     times_with,
     with_parents,
 )
-from vaultmem.index.search import SearchEngine
 from vaultmem.notes.keys import note_uid
 from vaultmem.notes.links.wikilinks import fold
-from vaultmem.operations import FileFacts, Mark, Put
 from vaultmem.settings.config import NATIVE_ID
 
 _NOTE_INSERT = f"INSERT INTO note VALUES ({','.join('?' * 32)})"

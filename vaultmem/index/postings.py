@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
+from vaultmem.index.engines.protocol import SearchEngine
 from vaultmem.index.notes import STREAM_COLUMNS
 from vaultmem.index.rows import full_text_columns, stream_columns
-from vaultmem.index.search import SearchEngine
 
 
 def posting_differences(connection: sqlite3.Connection, engine: SearchEngine) -> str:

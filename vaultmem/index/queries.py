@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from vaultmem.base.values import Binding
+from vaultmem.index.operations import KnownFile, outline_of
 from vaultmem.notes.links.wikilinks import fold
-from vaultmem.operations import KnownFile, outline_of
 
 _FILE_COLUMNS = (
     "f.id, f.vault, f.path, f.raw_path, f.kind, f.mtime_ns, f.content_hash, f.excluded, "

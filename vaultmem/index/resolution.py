@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Protocol
 
 from vaultmem.base.values import Binding, CaoLink, Finding, Heading, Link, Resolution
 from vaultmem.index import digest
+from vaultmem.index.operations import Put, key_lookup
 from vaultmem.index.rows import PreparedNote, finding_row
 from vaultmem.notes.body.outline import subpath_line
 from vaultmem.notes.findings import finding
 from vaultmem.notes.links.edges import MAX_EDGES_PER_TYPE, Edge, LinkEnd, edges_of
 from vaultmem.notes.links.resolve import DANGLING, lookup_name, resolve_path
 from vaultmem.notes.links.wikilinks import fold, whole_wikilink, wikilink
-from vaultmem.operations import Put, key_lookup
 
 
 class Target(NamedTuple):

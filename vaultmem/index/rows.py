@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from vaultmem.base.times import iso, iso_from_ns, parse_time
 from vaultmem.base.values import CaoLink, Finding, Link, ParsedNote
 from vaultmem.index import digest
-from vaultmem.index.search import COLUMNS, WEIGHTS
+from vaultmem.index.engines.protocol import COLUMNS, WEIGHTS
 from vaultmem.notes.links.resolve import lookup_name
 from vaultmem.notes.links.wikilinks import fold
 from vaultmem.notes.properties import SEPARATOR, property_text

@@ -1,7 +1,7 @@
 """The tables of the index, and opening them; the file's name carries the schema's version.
 
 design.md §6. The text of a note is stored once, in `note.body`; the full-text table holds only
-postings (content-less) and is kept by `index.search` engines.
+postings (content-less) and is kept by `index.engines.protocol` engines.
 """
 
 from __future__ import annotations

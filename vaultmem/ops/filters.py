@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 from vaultmem.base.errors import UsageError
 from vaultmem.base.values import TYPES
-from vaultmem.index.search import Filter
+from vaultmem.index.engines.protocol import Filter
 from vaultmem.notes.links.wikilinks import fold
 from vaultmem.ops.session import Session
 from vaultmem.scopes import check_scope, resolve_binding

@@ -17,10 +17,10 @@ from datetime import datetime
 from vaultmem.base.clock import now
 from vaultmem.base.times import parse_time
 from vaultmem.base.values import SCOPES
-from vaultmem.index.best import Counts, best
-from vaultmem.index.expression import of_clauses
+from vaultmem.index.engines.expression import of_clauses
+from vaultmem.index.engines.protocol import Filter, rounded
+from vaultmem.index.engines.top_k import Counts, best
 from vaultmem.index.queries import chunked
-from vaultmem.index.search import Filter, rounded
 from vaultmem.ops.session import Session
 from vaultmem.state.memories import Identity
 from vaultmem.text.proximity import proximity_factor

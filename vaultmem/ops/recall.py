@@ -17,7 +17,7 @@ from vaultmem.base.clock import now
 from vaultmem.base.errors import StateUnavailable, UsageError
 from vaultmem.base.times import iso
 from vaultmem.base.values import Hit
-from vaultmem.index.search import Filter
+from vaultmem.index.engines.protocol import Filter
 from vaultmem.ops.filters import NoteFilter, combine, filter_sql, reader_of
 from vaultmem.ops.hits import load_hits, related_hits
 from vaultmem.ops.ranking import (

@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass
 
 from vaultmem.base.values import Binding
-from vaultmem.index.best import best
-from vaultmem.index.search import Filter
+from vaultmem.index.engines.protocol import Filter
+from vaultmem.index.engines.top_k import best
 from vaultmem.notes.sections import escape_content
 from vaultmem.ops.hits import section_texts
 from vaultmem.ops.session import Session

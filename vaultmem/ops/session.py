@@ -23,7 +23,7 @@ from vaultmem.settings.config import Config
 if TYPE_CHECKING:  # engines are imported when they are opened: start-up of a face counts
     from vaultmem.index.database import IndexDatabase
     from vaultmem.scopes import CallContext, ProjectIdentity
-    from vaultmem.state.store import Held, StateStore
+    from vaultmem.state.state import Held, StateStore
     from vaultmem.sync.reconcile import Reconciler, ReconcileResult
 
 _Result = TypeVar("_Result")
@@ -52,7 +52,7 @@ class Session:
     def state(self) -> StateStore:
         """state.db, opened on first use. Raises StateUnavailable."""
         if self._state is None:
-            from vaultmem.state.store import StateStore, state_path
+            from vaultmem.state.state import StateStore, state_path
 
             self._state = StateStore(state_path(self.config.home))
         return self._state

@@ -14,11 +14,11 @@ from vaultmem.base.values import Finding
 from vaultmem.index import digest
 from vaultmem.index.database import IndexDatabase, beside
 from vaultmem.index.notes import TEXT_COLUMNS
-from vaultmem.operations import FirstSeen, IdentityChange
+from vaultmem.index.operations import FirstSeen, IdentityChange
 from vaultmem.ops.findings import finding_counts
 from vaultmem.ops.session import Session
 from vaultmem.settings.config import NATIVE_ID
-from vaultmem.state.store import Held, StateStore
+from vaultmem.state.state import Held, StateStore
 from vaultmem.sync.lease import who_watches
 from vaultmem.sync.reconcile import LOCK_WAIT_S, Reconciler, ReconcileResult
 from vaultmem.sync.scan import is_open_folder

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from vaultmem.base.values import Binding, Finding
+from vaultmem.index.operations import FileFacts, IdentityChange, KnownFile, Mark, Put
 from vaultmem.notes.findings import finding
 from vaultmem.notes.keys import derived_key
 from vaultmem.notes.links.wikilinks import fold
-from vaultmem.operations import FileFacts, IdentityChange, KnownFile, Mark, Put
 
 Planned = Mapping[tuple[Binding, str], Sequence[Put]]
 """Notes that are to be written, by binding and key."""

@@ -16,12 +16,12 @@ from dataclasses import replace
 from vaultmem.base.errors import FileRefused
 from vaultmem.base.files import FileBytes, open_folder, open_root, read_file
 from vaultmem.base.values import Finding, Severity, Signature, SourceFile
+from vaultmem.index.operations import FileFacts, outline_of
 from vaultmem.index.rows import PreparedNote, prepare_note, prepared_from
 from vaultmem.notes.findings import KINDS, finding
 from vaultmem.notes.links.resolve import lookup_name
 from vaultmem.notes.parse import parse_canvas, parse_note
 from vaultmem.notes.wiki.topics import parse_topic
-from vaultmem.operations import FileFacts, outline_of
 from vaultmem.settings.rules import VaultConfig
 from vaultmem.sync.exclude import PathFilter
 from vaultmem.text.secrets import find_secret

@@ -16,8 +16,8 @@ from contextlib import suppress
 from typing import Any
 
 from vaultmem.base.values import SourceFile
+from vaultmem.index.operations import FileFacts
 from vaultmem.index.resolution import Resolved, SourceLinks
-from vaultmem.operations import FileFacts
 from vaultmem.settings.rules import VaultConfig
 from vaultmem.sync.child import start_child
 from vaultmem.sync.wire import facts_from, files_to_bytes

@@ -12,11 +12,11 @@ from collections.abc import Collection, Sequence
 
 from vaultmem.base.clock import now
 from vaultmem.base.times import iso
+from vaultmem.index.operations import KnownFile
 from vaultmem.index.queries import IndexView, known_signatures, vaults_present
-from vaultmem.operations import KnownFile
 from vaultmem.settings.config import Config
 from vaultmem.settings.rules import VaultConfig, is_below
-from vaultmem.state.store import Held, StateStore
+from vaultmem.state.state import Held, StateStore
 from vaultmem.sync.scan import VaultScan
 
 MASS_REMOVAL_MIN = 20

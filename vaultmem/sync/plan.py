@@ -21,10 +21,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from vaultmem.base.values import Binding, Finding
-from vaultmem.notes.findings import finding
-from vaultmem.notes.keys import derived_key
-from vaultmem.notes.links.wikilinks import fold
-from vaultmem.operations import (
+from vaultmem.index.operations import (
     Drop,
     FileFacts,
     FirstSeen,
@@ -37,6 +34,9 @@ from vaultmem.operations import (
     key_lookup,
     lookups_of_path,
 )
+from vaultmem.notes.findings import finding
+from vaultmem.notes.keys import derived_key
+from vaultmem.notes.links.wikilinks import fold
 from vaultmem.sync.collisions import CollisionSettler, Known, Rules, is_taken
 
 MIN_RENAME_BYTES = 64

@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import Any
 
 from vaultmem.base.values import SourceFile
+from vaultmem.index.operations import FileFacts
 from vaultmem.index.resolution import Resolved
-from vaultmem.operations import FileFacts
 from vaultmem.settings.rules import VaultConfig
 from vaultmem.sync.facts import FactsReader, PreparedStore
 from vaultmem.sync.feed import Feed, ReaderProcess

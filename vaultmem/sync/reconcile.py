@@ -26,14 +26,14 @@ from vaultmem.base.progress import Work
 from vaultmem.base.times import iso
 from vaultmem.base.values import Finding
 from vaultmem.index.database import IndexDatabase, beside
+from vaultmem.index.operations import FileFacts, KnownFile, Plan
 from vaultmem.index.queries import IndexView, count_left_out, known_signatures, known_signatures_at
 from vaultmem.index.schema import read_meta
 from vaultmem.notes.findings import finding
-from vaultmem.operations import FileFacts, KnownFile, Plan
 from vaultmem.settings.config import Config
 from vaultmem.settings.rules import VaultConfig, is_below
 from vaultmem.state.memories import Identity
-from vaultmem.state.store import Held, StateStore
+from vaultmem.state.state import Held, StateStore
 from vaultmem.sync.collisions import Rules
 from vaultmem.sync.grace import look_again
 from vaultmem.sync.guards import RemovalGuard

@@ -9,7 +9,7 @@ import marshal
 from collections.abc import Sequence
 
 from vaultmem.base.values import Binding, Finding, Link, Signature, SourceFile
-from vaultmem.operations import FileFacts
+from vaultmem.index.operations import FileFacts
 
 
 def files_to_bytes(files: Sequence[SourceFile]) -> bytes:

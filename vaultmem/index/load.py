@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from vaultmem.index.notes import NoteWriter
-from vaultmem.operations import FileFacts, Put
+from vaultmem.index.operations import FileFacts, Put
 
 
 class EarlyNotes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from vaultmem.index.expression import Expression, written
-from vaultmem.index.search import COLUMNS, WEIGHTS, Filter, Row, Statistics, match_sql
+from vaultmem.index.engines.expression import Expression, written
+from vaultmem.index.engines.protocol import COLUMNS, WEIGHTS, Filter, Row, Statistics, match_sql
 from vaultmem.text.terms import Phrase
 
 HASH_BYTES = 1 << 20

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from vaultmem.base.values import Binding
-from vaultmem.index.expression import Expression, all_of, any_of, of_clauses, phrases_of
+from vaultmem.index.engines.expression import Expression, all_of, any_of, of_clauses, phrases_of
+from vaultmem.index.engines.protocol import K1, Filter, Row, SearchEngine, Statistics, inverse_frequency, rounded
 from vaultmem.index.queries import bindings_present
-from vaultmem.index.search import K1, Filter, Row, SearchEngine, Statistics, inverse_frequency, rounded
 from vaultmem.text.prominence import LEVELS, MARKS, TYPICAL_TOKENS
 from vaultmem.text.terms import Clause, Phrase
 

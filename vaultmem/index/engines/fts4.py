@@ -1,6 +1,6 @@
 """The engine on SQLite's FTS4, for a Python whose SQLite lacks FTS5; sqlite-fts4 decodes `matchinfo()`.
 
-Scores follow FTS5's formula (`index.search`), so both engines give the same answers; sqlite-fts4's
+Scores follow FTS5's formula (`index.engines.protocol`), so both engines give the same answers; sqlite-fts4's
 own `rank_bm25` takes the IDF per column and orders otherwise (reference/libraries.md, "Search
 engines"). FTS4 hands over counts, so every match is scored here, in bulk: common words cost more
 than with FTS5 (docs/performance.md has the ratio).
@@ -11,8 +11,18 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from vaultmem.index.expression import Expression, phrases_of, written
-from vaultmem.index.search import COLUMNS, K1, WEIGHTS, B, Filter, Row, Statistics, inverse_frequency, match_sql
+from vaultmem.index.engines.expression import Expression, phrases_of, written
+from vaultmem.index.engines.protocol import (
+    COLUMNS,
+    K1,
+    WEIGHTS,
+    B,
+    Filter,
+    Row,
+    Statistics,
+    inverse_frequency,
+    match_sql,
+)
 from vaultmem.text.terms import Phrase
 
 _NAMES = ", ".join(COLUMNS)

@@ -20,7 +20,7 @@ from vaultmem.base.errors import StateUnavailable
 from vaultmem.base.files import can_write_in, ensure_private_folder
 from vaultmem.base.locks import file_lock
 from vaultmem.base.values import Binding, Finding, Severity
-from vaultmem.operations import FirstSeen, IdentityChange
+from vaultmem.index.operations import FirstSeen, IdentityChange
 from vaultmem.state.memories import MemoryState
 
 SCHEMA_VERSION = 2

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from vaultmem.index.expression import Expression
+from vaultmem.index.engines.expression import Expression
 from vaultmem.text.prominence import LENGTH_SHARE
 
 COLUMNS = ("title", "aliases", "key", "tags", "headings", "properties", "body", "prominent")

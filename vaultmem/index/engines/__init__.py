@@ -1,0 +1,1 @@
+"""Full-text engines behind one protocol, and the best matches without scoring all."""
