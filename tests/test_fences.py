@@ -26,8 +26,8 @@ RANKS = [
 ]
 RANK_OF = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}
 READS_RELATIONSHIPS = {(room, "relationships") for room in ("graph", "context", "care")}
-PURE_ROOMS = ("notes", "text")
-PURE_MODULES = ("base/characters.py", "sync/plan.py", "sync/collisions.py", "index/operations.py")
+PURE_ROOMS = ("notes", "text", "sync/plan")
+PURE_MODULES = ("base/characters.py", "index/operations.py")
 IMPURE = {"vaultmem.base.clock", "vaultmem.base.files", "vaultmem.base.locks", "vaultmem.settings.config"}
 NOT_PURE = {"os", "sqlite3", "time", "logging", "io", "pathlib", "subprocess", "shutil", "tempfile", "socket"}
 
@@ -91,7 +91,7 @@ def calls(path: Path) -> set[str]:
 def test_only_scan_lists_folders() -> None:
     listing = {"os.scandir", "os.listdir", "os.walk", "glob.glob", "os.fwalk"}
     for path in FILES:
-        if path.relative_to(PACKAGE).as_posix() != "sync/scan.py":
+        if path.relative_to(PACKAGE).as_posix() != "sync/walk/walk.py":
             assert not listing & calls(path), path
 
 

@@ -175,14 +175,14 @@ class Memory:
         return self._session.database.is_built()
 
     def watch(self, stop: Event, report: Callable[[ReconcileResult], None], notice: Callable[[str], None]) -> None:
-        """Keep the index equal to the files until `stop` is set or config.toml changes (`ops.watching`)."""
-        from vaultmem.ops.watching import watch
+        """Keep the index equal to the files until `stop` is set or config.toml changes (`sync.watch.keeper`)."""
+        from vaultmem.sync.watch.keeper import watch
 
         watch(self._session, stop, report, notice)
 
     def is_watched(self) -> bool:
         """Tell whether a process watches this home by events."""
-        from vaultmem.sync.lease import who_watches
+        from vaultmem.sync.watch.lease import who_watches
 
         return who_watches(self.config.home).mode == "events"
 

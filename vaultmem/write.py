@@ -30,7 +30,7 @@ from vaultmem.base.files import (
     rename_over,
 )
 from vaultmem.settings.rules import VaultConfig
-from vaultmem.sync.scan import temporary_files
+from vaultmem.sync.walk.walk import temporary_files
 
 TRIES = 3
 Edit = Callable[[bytes | None], bytes | None]

@@ -11,8 +11,8 @@ from typing import Any
 
 from tests.cases.registry import hook, judges
 from tests.cases.runner import Run
-from vaultmem.sync.lease import is_caught_up, who_watches
 from vaultmem.sync.reconcile import ReconcileResult, config_fingerprint
+from vaultmem.sync.watch.lease import is_caught_up, who_watches
 
 
 class Told(list[str]):

@@ -198,7 +198,7 @@ def test_code(world: World, code: str) -> None:
 
 @pytest.mark.parametrize("many", [3, 200])
 def test_one_note_never_stops_the_vault(world: World, monkeypatch: pytest.MonkeyPatch, many: int) -> None:
-    import vaultmem.sync.facts as facts
+    import vaultmem.sync.read.file_facts as facts
 
     real = facts.parse_note
 
@@ -224,7 +224,7 @@ def test_one_note_never_stops_the_vault(world: World, monkeypatch: pytest.Monkey
 def test_unstable(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    import vaultmem.sync.facts as facts
+    import vaultmem.sync.read.file_facts as facts
 
     world.write("n.md", "first\n")
     world.reconcile()
@@ -241,7 +241,7 @@ def test_unstable(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unreadable_mapping_is_held(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    import vaultmem.sync.scan as scan
+    import vaultmem.sync.walk.walk as scan
 
     world.configure('folder = "Notes"\nscope = "global"', managed="")
     several(("Notes/a.md", "heron 1\n"), ("Notes/b.md", "heron 2\n"))(world)

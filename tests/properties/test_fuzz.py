@@ -26,7 +26,7 @@ from vaultmem.notes.links.resolve import resolve_path
 from vaultmem.notes.parse import parse_canvas, parse_note
 from vaultmem.ops.filters import NoteFilter
 from vaultmem.ops.hits import hit_json
-from vaultmem.sync.exclude import PathFilter
+from vaultmem.sync.walk.exclude import PathFilter
 
 REAL = [path.read_bytes() for path in sorted((REPOSITORY / "sample_vault").rglob("*.md"))]
 MARKUP = st.text(alphabet=st.sampled_from(list("[]()!#|^$`~<>%\\*_-=: \n\tabK1/.\"'&{}")), max_size=120)

@@ -31,8 +31,8 @@ from vaultmem.ops.recall import RecallRequest
 from vaultmem.ops.session import Session
 from vaultmem.ops.status import _differences, _Frozen
 from vaultmem.ops.store import StoreRequest
-from vaultmem.sync.lease import is_caught_up
 from vaultmem.sync.reconcile import Reconciler, config_fingerprint
+from vaultmem.sync.watch.lease import is_caught_up
 
 NAMES = ["Alpha", "alpha", "Beta", "Gamma note", "Ünï", "Delta.v1"]
 FOLDERS = ["", "one/", "one/deep/", "two/", "Agent Memory/"]
@@ -291,7 +291,7 @@ TestIncremental = VaultMachine.TestCase
 
 def test_the_machine_notices_a_forgotten_relink(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test of the test: without one cause of looking at links again the machine must fail."""
-    import vaultmem.sync.plan as plan
+    import vaultmem.sync.plan.plan as plan
 
     monkeypatch.setattr(plan, "lookups_of_path", lambda vault, path: ())
     with pytest.raises(AssertionError):

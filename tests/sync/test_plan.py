@@ -9,8 +9,8 @@ import pytest
 from tests.values import FakeIdentities, FakeIndex, facts, known
 from vaultmem.index.operations import Plan, lookups_of_path
 from vaultmem.notes.keys import derived_key
-from vaultmem.sync.collisions import Rules
-from vaultmem.sync.plan import plan_changes
+from vaultmem.sync.plan.collisions import Rules
+from vaultmem.sync.plan.plan import plan_changes
 
 RULES = Rules({("v", 0): ("", "")}, managed_patterns=(("v", "Agent", "global", None),))
 

@@ -17,8 +17,8 @@ import pytest
 
 from tests.conftest import World
 from vaultmem.memory import Memory
-from vaultmem.sync.lease import Lease, is_caught_up, who_watches
 from vaultmem.sync.reconcile import config_fingerprint
+from vaultmem.sync.watch.lease import Lease, is_caught_up, who_watches
 
 LONG = "The pump needs oil every forty hours, and a new belt each spring; the manual is in the shed.\n"
 

@@ -1,6 +1,6 @@
 """A plan as data: what is known of files, what was read of them, and the operations between.
 
-`sync.plan` makes these values, `index.apply` carries them out; neither decides for the other.
+`sync.plan.plan` makes these values, `index.apply` carries them out; neither decides for the other.
 """
 
 from __future__ import annotations

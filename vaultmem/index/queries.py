@@ -73,7 +73,7 @@ def as_on_disk(connection: sqlite3.Connection, vault: str, path: str) -> str:
 
 
 class IndexView:
-    """What planning asks the index for (`sync.plan.Known`)."""
+    """What planning asks the index for (`sync.plan.plan.Known`)."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

@@ -12,7 +12,7 @@ from vaultmem.notes.links.resolve import resolve_path
 from vaultmem.notes.links.wikilinks import fold
 from vaultmem.notes.parse import parse_canvas, parse_note
 from vaultmem.settings.rules import MappingConfig, VaultConfig
-from vaultmem.sync.scan import scan_vault
+from vaultmem.sync.walk.walk import scan_vault
 
 MAX_BYTES = 16 * 1_048_576
 

@@ -16,7 +16,7 @@ from vaultmem.ops.findings import finding_counts
 from vaultmem.ops.session import Session
 from vaultmem.ops.truthfulness import lying_notes
 from vaultmem.settings.config import Config, load_config
-from vaultmem.sync.scan import is_open_folder
+from vaultmem.sync.walk.walk import is_open_folder
 
 MIN_FREE_BYTES = 100 * 1_048_576
 

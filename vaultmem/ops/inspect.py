@@ -14,7 +14,7 @@ from vaultmem.ops.filters import NoteFilter, combine, filter_sql, reader_of
 from vaultmem.ops.findings import note_findings
 from vaultmem.ops.hits import load_hits
 from vaultmem.ops.session import Session
-from vaultmem.sync.fresh import look_at_files
+from vaultmem.sync.freshness import look_at_files
 from vaultmem.text.terms import Query
 from vaultmem.visibility import Purpose, may_show
 

@@ -35,7 +35,7 @@ from vaultmem.ops.ranking import (
 )
 from vaultmem.ops.reasons import explain_hit
 from vaultmem.ops.session import Session
-from vaultmem.sync.fresh import look_at_files, repair
+from vaultmem.sync.freshness import look_at_files, repair
 from vaultmem.text.terms import Query, parse_query
 from vaultmem.visibility import Purpose, Reader, all_terms_are_visible, may_show
 

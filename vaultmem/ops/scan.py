@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from vaultmem.ops.session import Session
-from vaultmem.sync.scan import scan_vault
+from vaultmem.sync.walk.walk import scan_vault
 
 
 def scan(session: Session) -> dict[str, Any]:

@@ -149,8 +149,8 @@ class Session:
 
     def _is_watched(self) -> bool:
         """Tell whether a watcher has applied all events until now; not asked where comparing is as quick."""
-        from vaultmem.sync.lease import is_caught_up
         from vaultmem.sync.reconcile import config_fingerprint
+        from vaultmem.sync.watch.lease import is_caught_up
 
         return self._sweep_s > QUICK_SWEEP_S and is_caught_up(self.config.home, config_fingerprint(self.config))
 

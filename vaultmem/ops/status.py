@@ -19,9 +19,9 @@ from vaultmem.ops.findings import finding_counts
 from vaultmem.ops.session import Session
 from vaultmem.settings.config import NATIVE_ID
 from vaultmem.state.state import Held, StateStore
-from vaultmem.sync.lease import who_watches
 from vaultmem.sync.reconcile import LOCK_WAIT_S, Reconciler, ReconcileResult
-from vaultmem.sync.scan import is_open_folder
+from vaultmem.sync.walk.walk import is_open_folder
+from vaultmem.sync.watch.lease import who_watches
 
 
 def status(session: Session) -> dict[str, Any]:

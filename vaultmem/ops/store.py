@@ -27,7 +27,7 @@ from vaultmem.ops.session import Session
 from vaultmem.ops.writing import check_switches, index_now, partial_write
 from vaultmem.scopes import check_may_write, resolve_binding
 from vaultmem.state.memories import identity as memory_identity
-from vaultmem.sync.exclude import PathFilter
+from vaultmem.sync.walk.exclude import PathFilter
 from vaultmem.text.secrets import find_secret
 from vaultmem.write import write_note
 

@@ -16,7 +16,7 @@ from vaultmem.index.notes import TEXT_COLUMNS
 from vaultmem.index.queries import chunked
 from vaultmem.ops.session import Session
 from vaultmem.settings.config import Config
-from vaultmem.sync.facts import FactsReader, PreparedStore
+from vaultmem.sync.read.file_facts import FactsReader, PreparedStore
 
 SAMPLE = 100
 """Notes that are always compared: some 50 ms of reading."""

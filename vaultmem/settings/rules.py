@@ -38,7 +38,7 @@ class MappingConfig:
 
 @dataclass(frozen=True, slots=True)
 class VaultConfig:
-    """One vault. `root` is resolved once; sizes in bytes; patterns as `sync.exclude` reads them."""
+    """One vault. `root` is resolved once; sizes in bytes; patterns as `sync.walk.exclude` reads them."""
 
     id: str
     root: str

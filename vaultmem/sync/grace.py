@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from vaultmem.base.errors import FileRefused
 from vaultmem.base.files import open_folder, open_root
 from vaultmem.settings.rules import VaultConfig
-from vaultmem.sync.scan import VaultScan, scan_paths
+from vaultmem.sync.walk.walk import VaultScan, scan_paths
 
 GRACE_S = 0.15
 _STEP_S = 0.004

@@ -34,15 +34,15 @@ from vaultmem.settings.config import Config
 from vaultmem.settings.rules import VaultConfig, is_below
 from vaultmem.state.memories import Identity
 from vaultmem.state.state import Held, StateStore
-from vaultmem.sync.collisions import Rules
+from vaultmem.sync.decisions import Judgements
 from vaultmem.sync.grace import look_again
-from vaultmem.sync.guards import RemovalGuard
-from vaultmem.sync.judgements import Judgements
-from vaultmem.sync.plan import plan_changes
-from vaultmem.sync.scan import VaultScan, scan_paths, scan_vault
+from vaultmem.sync.plan.collisions import Rules
+from vaultmem.sync.plan.plan import plan_changes
+from vaultmem.sync.removals import RemovalGuard
+from vaultmem.sync.walk.walk import VaultScan, scan_paths, scan_vault
 
 if TYPE_CHECKING:
-    from vaultmem.sync.readers import Readers
+    from vaultmem.sync.read.read import Readers
 
 LOCK_WAIT_S = 30.0
 
@@ -98,7 +98,7 @@ def config_fingerprint(config: Config) -> str:
 
 def _app_json(vault: VaultConfig) -> list[str]:
     from vaultmem.base.files import open_root
-    from vaultmem.sync.scan import obsidian_filters
+    from vaultmem.sync.walk.walk import obsidian_filters
 
     try:
         fd = open_root(vault.root)
@@ -274,8 +274,8 @@ class Reconciler:
     ) -> Plan:
         # the parser is imported only when there is something to parse: start-up of commands counts
         from vaultmem.index.apply import Applier
-        from vaultmem.sync.facts import PreparedStore
-        from vaultmem.sync.readers import Readers
+        from vaultmem.sync.read.file_facts import PreparedStore
+        from vaultmem.sync.read.read import Readers
 
         total = sum(len(scan.changed) for scan in scans)
         store = PreparedStore(total)

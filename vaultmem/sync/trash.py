@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from vaultmem.sync.scan import names_in
+from vaultmem.sync.walk.walk import names_in
 
 TRASH = "trash"
 

@@ -17,8 +17,8 @@ from vaultmem.base.files import TEMP_PREFIX, TEMP_SUFFIX, open_folder, open_root
 from vaultmem.base.values import Binding, Finding, Signature, SourceFile
 from vaultmem.notes.findings import finding
 from vaultmem.settings.rules import VaultConfig
-from vaultmem.sync.bindings import mapping_of
-from vaultmem.sync.exclude import ObsidianFilter, PathFilter, is_sync_artifact, placeholder_target
+from vaultmem.sync.walk.bindings import mapping_of
+from vaultmem.sync.walk.exclude import ObsidianFilter, PathFilter, is_sync_artifact, placeholder_target
 
 MAX_PATH_BYTES = 1_024
 MAX_DEPTH = 64

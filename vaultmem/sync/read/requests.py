@@ -19,8 +19,8 @@ from vaultmem.base.values import SourceFile
 from vaultmem.index.operations import FileFacts
 from vaultmem.index.resolution import Resolved, SourceLinks
 from vaultmem.settings.rules import VaultConfig
-from vaultmem.sync.child import start_child
-from vaultmem.sync.wire import facts_from, files_to_bytes
+from vaultmem.sync.read.messages import facts_from, files_to_bytes
+from vaultmem.sync.read.processes import start_child
 
 MOST_AHEAD = 32
 """Chunks that are asked for and not taken yet."""

@@ -1,4 +1,4 @@
-"""One child process that runs `sync.worker`: a fork of ours where that is safe, else a new Python.
+"""One child process that runs `sync.read.reader_process`: a fork of ours where that is safe, else a new Python.
 
 A fork has everything imported and is there in milliseconds; a new Python takes some 0.2 s. But a fork has
 only the thread that forks, so what another thread has locked stays locked in it: it is taken where
@@ -15,8 +15,8 @@ import threading
 from contextlib import suppress
 from typing import IO, NoReturn
 
-from vaultmem.sync.scan import names_in
-from vaultmem.sync.worker import main
+from vaultmem.sync.read.reader_process import main
+from vaultmem.sync.walk.walk import names_in
 
 PIPE_BYTES = 1 << 20
 """What a pipe is to hold, so that a child need not wait for us to read; Linux lets anybody have as much."""
@@ -78,7 +78,7 @@ def _spawned(keep_links: bool) -> Child:
     if not sys.executable:
         raise FileNotFoundError("Python can't tell where it is")
     code = (
-        f"import sys; sys.path[:] = {sys.path!r}; from vaultmem.sync.worker import main; "
+        f"import sys; sys.path[:] = {sys.path!r}; from vaultmem.sync.read.reader_process import main; "
         f"main({keep_links}, sys.stdin.buffer, sys.stdout.buffer)"
     )
     process = subprocess.Popen(

@@ -17,7 +17,7 @@ from vaultmem.base.files import open_root
 from vaultmem.base.values import Signature
 from vaultmem.settings.config import Config
 from vaultmem.sync.reconcile import Reconciler
-from vaultmem.sync.scan import is_open_folder
+from vaultmem.sync.walk.walk import is_open_folder
 
 REPAIR_WAIT_S = 0.05
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from vaultmem.settings.rules import VaultConfig
-from vaultmem.sync.exclude import placeholder_target
+from vaultmem.sync.walk.exclude import placeholder_target
 
 TICK_MS = 250
 DEBOUNCE_MS = 50

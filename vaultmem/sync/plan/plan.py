@@ -37,7 +37,7 @@ from vaultmem.index.operations import (
 from vaultmem.notes.findings import finding
 from vaultmem.notes.keys import derived_key
 from vaultmem.notes.links.wikilinks import fold
-from vaultmem.sync.collisions import CollisionSettler, Known, Rules, is_taken
+from vaultmem.sync.plan.collisions import CollisionSettler, Known, Rules, is_taken
 
 MIN_RENAME_BYTES = 64
 """Smaller bodies are no evidence that two files are one note (reference/vault.md, "Identity")."""

@@ -1,6 +1,6 @@
 """Keep the index equal to the files while it runs: by events, or by polling where there are none.
 
-One process holds the lease of a home (`sync.lease`); the others stand by and take over within
+One process holds the lease of a home (`sync.watch.lease`); the others stand by and take over within
 STAND_BY_S of its end. Every batch of events is a reconcile of its paths; everything is compared at
 the start, when a root comes or goes, and from time to time, since events can be lost (design.md §5).
 """
@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from typing import Protocol
 
 from vaultmem.base.errors import LockBusy
-from vaultmem.ops.session import Session
-from vaultmem.settings.config import environment_value
-from vaultmem.sync.lease import Lease, cookie_folder, cookies, take_cookies, who_watches
+from vaultmem.settings.config import Config, environment_value
 from vaultmem.sync.reconcile import ReconcileResult, config_fingerprint
-from vaultmem.sync.watch import Batch, Events, EventsUnavailable, why_to_poll
+from vaultmem.sync.watch.events import Batch, Events, EventsUnavailable, why_to_poll
+from vaultmem.sync.watch.lease import Lease, cookie_folder, cookies, take_cookies, who_watches
 
 STAND_BY_S = 2.0
 SWEEP_EVERY_S = 15.0
@@ -28,20 +28,29 @@ POLL_REST = 20
 EVENTS_AGAIN_S = 60.0
 """After this long without events they are tried again."""
 
+
+class Home(Protocol):
+    """An open home, as far as it is to be kept: its settings, and a reconcile that heals a damaged index."""
+
+    config: Config
+
+    def reconcile(self, *, only: Mapping[str, Collection[str]] | None) -> ReconcileResult: ...
+
+
 Report = Callable[[ReconcileResult], None]
 Notice = Callable[[str], None]
 
 
 class Watch:
-    """Watches one home with one session until it is stopped or config.toml changes."""
+    """Watches one home until it is stopped or config.toml changes."""
 
-    def __init__(self, session: Session, stop: threading.Event, report: Report, notice: Notice) -> None:
-        self._session = session
+    def __init__(self, home: Home, stop: threading.Event, report: Report, notice: Notice) -> None:
+        self._home = home
         self._stop = stop
         self._report = report
         self._notice = notice
-        self._lease = Lease(session.config.home)
-        self._config_path = os.path.join(session.config.home, "config.toml")
+        self._lease = Lease(home.config.home)
+        self._config_path = os.path.join(home.config.home, "config.toml")
         self._config_stamp = _stamp(self._config_path)
         self._last_sweep = 0.0
         self._sweep_s = 0.0
@@ -56,7 +65,7 @@ class Watch:
                     self._hold()
                     continue
                 if not told:
-                    self._notice(f"process {who_watches(self._session.config.home).holder} is watching; standing by")
+                    self._notice(f"process {who_watches(self._home.config.home).holder} is watching; standing by")
                     told = True
                 self._stop.wait(STAND_BY_S)
         finally:
@@ -66,7 +75,7 @@ class Watch:
         return self._stop.is_set() or _stamp(self._config_path) != self._config_stamp
 
     def _hold(self) -> None:
-        config = self._session.config
+        config = self._home.config
         reason = why_to_poll(config.sources, environment_value("VAULTMEM_WATCH"))
         if not reason:
             try:
@@ -79,8 +88,8 @@ class Watch:
     # -- by events ------------------------------------------------------------------------------
 
     def _by_events(self) -> None:
-        home = self._session.config.home
-        events = Events(self._session.config.sources, cookie_folder(home), self._stop)
+        home = self._home.config.home
+        events = Events(self._home.config.sources, cookie_folder(home), self._stop)
         first = True
         for batch in events.batches():
             if self._ended():
@@ -113,7 +122,7 @@ class Watch:
 
     def _reconcile(self, only: dict[str, list[str]] | None) -> ReconcileResult | None:
         try:
-            result = self._session.reconcile(only=only)
+            result = self._home.reconcile(only=only)
         except LockBusy as error:
             self._notice(f"{error.message}; its changes are taken up by the next comparison")
             return None
@@ -123,7 +132,7 @@ class Watch:
 
     def _tell(self, mode: str, reason: str) -> None:
         """Tell other processes how it is watched, once the index is equal to the files."""
-        fingerprint = config_fingerprint(self._session.config)
+        fingerprint = config_fingerprint(self._home.config)
         told = f"{mode} {reason} {fingerprint}"
         if told != self._told:
             self._lease.tell(mode, reason, fingerprint)
@@ -141,13 +150,13 @@ class Watch:
             self._stop.wait(max(POLL_EVERY_S, POLL_REST * self._sweep_s))
 
 
-def watch(session: Session, stop: threading.Event, report: Report, notice: Notice) -> None:
+def watch(home: Home, stop: threading.Event, report: Report, notice: Notice) -> None:
     """Keep the index equal to the files until `stop` is set or config.toml changes.
 
     `report` gets each reconcile that changed something, `notice` what a person should know.
     """
-    session.config.require_vault()
-    Watch(session, stop, report, notice).run()
+    home.config.require_vault()
+    Watch(home, stop, report, notice).run()
 
 
 def _stamp(path: str) -> tuple[int, ...]:

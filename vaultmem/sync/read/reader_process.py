@@ -18,8 +18,8 @@ from vaultmem.base.garbage import look_rarely
 from vaultmem.index.resolution import HeldNames, Resolver, Unsettled, link_rows
 from vaultmem.index.rows import PreparedNote, cao_values, link_values
 from vaultmem.settings.rules import VaultConfig
-from vaultmem.sync.facts import FactsReader, PreparedStore
-from vaultmem.sync.wire import facts_to_bytes, files_from
+from vaultmem.sync.read.file_facts import FactsReader, PreparedStore
+from vaultmem.sync.read.messages import facts_to_bytes, files_from
 
 _NICE = 5
 """With it the parent, when it has something to do, gets three quarters of a processor that a reader wants, too."""

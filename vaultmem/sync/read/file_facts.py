@@ -23,7 +23,7 @@ from vaultmem.notes.links.resolve import lookup_name
 from vaultmem.notes.parse import parse_canvas, parse_note
 from vaultmem.notes.wiki.topics import parse_topic
 from vaultmem.settings.rules import VaultConfig
-from vaultmem.sync.exclude import PathFilter
+from vaultmem.sync.walk.exclude import PathFilter
 from vaultmem.text.secrets import find_secret
 
 _TRIES = 3

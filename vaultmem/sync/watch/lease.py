@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 
 from vaultmem.base.files import ensure_private_folder, read_home_file, write_private_file
 from vaultmem.base.locks import is_locked, try_lock
-from vaultmem.sync.scan import names_in
+from vaultmem.sync.walk.walk import names_in
 
 COOKIE_WAIT_S = 0.3
 FIRST_PAUSE_S = 0.001

@@ -17,7 +17,7 @@ from vaultmem.index.queries import IndexView, known_signatures, vaults_present
 from vaultmem.settings.config import Config
 from vaultmem.settings.rules import VaultConfig, is_below
 from vaultmem.state.state import Held, StateStore
-from vaultmem.sync.scan import VaultScan
+from vaultmem.sync.walk.walk import VaultScan
 
 MASS_REMOVAL_MIN = 20
 """More than this many and more than half of a mapping's notes gone at once is no plain deletion."""

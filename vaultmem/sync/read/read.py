@@ -1,6 +1,6 @@
 """Read changed files: here for few, in reader processes for many; those can also resolve the links they read.
 
-Processes are plain children with pipes (`sync.child`), so it does not matter how our own program was
+Processes are plain children with pipes (`sync.read.processes`), so it does not matter how our own program was
 started. What a process that failed should have done is done here.
 """
 
@@ -16,8 +16,8 @@ from vaultmem.base.values import SourceFile
 from vaultmem.index.operations import FileFacts
 from vaultmem.index.resolution import Resolved
 from vaultmem.settings.rules import VaultConfig
-from vaultmem.sync.facts import FactsReader, PreparedStore
-from vaultmem.sync.feed import Feed, ReaderProcess
+from vaultmem.sync.read.file_facts import FactsReader, PreparedStore
+from vaultmem.sync.read.requests import Feed, ReaderProcess
 
 PARALLEL_FROM = 600
 """Fewer files are read faster than processes start."""

@@ -1,0 +1,1 @@
+"""What the index must do, decided purely."""

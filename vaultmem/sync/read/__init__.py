@@ -1,0 +1,1 @@
+"""Changed files to facts, here or in reader processes; begin with `read`."""

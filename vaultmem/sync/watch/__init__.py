@@ -1,0 +1,1 @@
+"""Keeping the index equal while files change; begin with `keeper`."""
