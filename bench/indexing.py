@@ -20,7 +20,7 @@ from pathlib import Path
 
 import floor
 
-from vaultmem.ops.session import Session
+from vaultmem.access.session import Session
 from vaultmem.settings.config import Config
 from vaultmem.settings.rules import MappingConfig, VaultConfig
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from indexing import Figures, session_for, timed
 from vaults import JAPANESE, Fact, Words
 
+from vaultmem.access.session import Session
 from vaultmem.index.engines.expression import of_clauses
 from vaultmem.index.engines.fts5 import Fts5Engine
 from vaultmem.index.engines.protocol import Filter
-from vaultmem.ops.ranking import pool_size
-from vaultmem.ops.recall import RecallRequest, recall
-from vaultmem.ops.session import Session
+from vaultmem.recall.question import pool_size
+from vaultmem.recall.recall import RecallRequest, recall
 from vaultmem.text.terms import parse_query
 
 PER_CLASS = 20

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from vaultmem.access.scopes import CallContext
 from vaultmem.memory import Memory, open_memory
-from vaultmem.scopes import CallContext
 
 DATA = Path(__file__).parent / "data"
 REPOSITORY = Path(__file__).parent.parent
@@ -114,7 +114,7 @@ class World:
 
     def recall(self, query: str, **options: Any) -> list[str]:
         """Return the paths of the hits."""
-        from vaultmem.ops.recall import RecallRequest
+        from vaultmem.recall.recall import RecallRequest
 
         with self.open() as memory:
             return [hit.path for hit in memory.recall(RecallRequest(query, **options)).hits]

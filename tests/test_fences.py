@@ -16,10 +16,10 @@ RANKS = [
     {"base", ""},
     {"settings"},
     {"notes", "text"},
-    {"index", "state", "scopes"},
+    {"index", "state"},
     {"sync"},
-    {"access", "visibility", "write"},
-    {"recall", "memories", "health", "ops"},
+    {"access"},
+    {"recall", "memories", "health"},
     SATELLITES,
     {"memory"},
     {"faces", "__main__"},
@@ -105,7 +105,7 @@ def test_only_config_reads_the_environment() -> None:
 
 def test_only_the_writer_publishes_notes() -> None:
     publishers = {path.relative_to(PACKAGE).as_posix() for path in FILES if "publish" in calls(path)}
-    assert publishers == {"write.py", "base/files.py"}
+    assert publishers == {"memories/writer.py", "base/files.py"}
 
 
 def test_modules_and_functions_stay_small() -> None:

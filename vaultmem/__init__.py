@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from vaultmem.access.filters import NoteFilter
+    from vaultmem.access.scopes import CallContext
     from vaultmem.base.errors import (
         ConfigError,
         IndexUnavailable,
@@ -23,11 +25,9 @@ if TYPE_CHECKING:
         VaultmemError,
     )
     from vaultmem.base.values import Finding, Hit, WriteResult
+    from vaultmem.memories.store import StoreRequest
     from vaultmem.memory import Memory, open_memory
-    from vaultmem.ops.filters import NoteFilter
-    from vaultmem.ops.recall import RecallRequest, RecallResult
-    from vaultmem.ops.store import StoreRequest
-    from vaultmem.scopes import CallContext
+    from vaultmem.recall.recall import RecallRequest, RecallResult
 
 _HOMES = {
     "vaultmem.base.errors": (
@@ -44,10 +44,10 @@ _HOMES = {
     ),
     "vaultmem.memory": ("Memory", "open_memory"),
     "vaultmem.base.values": ("Finding", "Hit", "WriteResult"),
-    "vaultmem.ops.filters": ("NoteFilter",),
-    "vaultmem.ops.recall": ("RecallRequest", "RecallResult"),
-    "vaultmem.ops.store": ("StoreRequest",),
-    "vaultmem.scopes": ("CallContext",),
+    "vaultmem.access.filters": ("NoteFilter",),
+    "vaultmem.recall.recall": ("RecallRequest", "RecallResult"),
+    "vaultmem.memories.store": ("StoreRequest",),
+    "vaultmem.access.scopes": ("CallContext",),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -11,24 +11,24 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
+from vaultmem.access.session import Session
 from vaultmem.base.progress import Work
-from vaultmem.ops.session import Session
 from vaultmem.settings.config import Config, load_config
 
 if TYPE_CHECKING:
     from threading import Event
 
+    from vaultmem.access.filters import NoteFilter
+    from vaultmem.access.scopes import CallContext
     from vaultmem.base.values import WriteResult
     from vaultmem.graph.view import GraphView
-    from vaultmem.ops.adopt import Adopted
-    from vaultmem.ops.filters import NoteFilter
-    from vaultmem.ops.findings import FindingRow
-    from vaultmem.ops.forget import ClearResult, ForgetRequest
-    from vaultmem.ops.inspect import LinksResult, ListResult, ShowResult
-    from vaultmem.ops.recall import RecallRequest, RecallResult
-    from vaultmem.ops.status import RebuildResult
-    from vaultmem.ops.store import StoreRequest
-    from vaultmem.scopes import CallContext
+    from vaultmem.health.findings import FindingRow
+    from vaultmem.health.rebuild import RebuildResult
+    from vaultmem.memories.adopt import Adopted
+    from vaultmem.memories.forget import ClearResult, ForgetRequest
+    from vaultmem.memories.store import StoreRequest
+    from vaultmem.recall.listing import LinksResult, ListResult, ShowResult
+    from vaultmem.recall.recall import RecallRequest, RecallResult
     from vaultmem.sync.reconcile import ReconcileResult
 
 
@@ -66,86 +66,86 @@ class Memory:
         return self._session.reconcile(dry_run=dry_run, full=full, accept_removals=accept_removals, only=only)
 
     def rebuild(self, *, verify: bool = False) -> RebuildResult:
-        """Build the index anew, or only compare it with a fresh one (`ops.status.rebuild`)."""
-        from vaultmem.ops.status import rebuild
+        """Build the index anew, or only compare it with a fresh one (`health.status.rebuild`)."""
+        from vaultmem.health.rebuild import rebuild
 
         return rebuild(self._session, verify=verify)
 
     def status(self) -> dict[str, Any]:
-        """Return how the home stands (`ops.status`)."""
-        from vaultmem.ops.status import status
+        """Return how the home stands (`health.status`)."""
+        from vaultmem.health.status import status
 
         return status(self._session)
 
     def scan(self) -> dict[str, Any]:
-        """Return what a walk of the vaults sees, without reading notes (`ops.scan`)."""
-        from vaultmem.ops.scan import scan
+        """Return what a walk of the vaults sees, without reading notes (`health.scan`)."""
+        from vaultmem.health.scan import scan
 
         return scan(self._session)
 
     def findings(self, code: str = "", severity: str = "", *, sweep: bool = True) -> list[FindingRow]:
-        """Return findings (`ops.findings`)."""
-        from vaultmem.ops.findings import all_findings
+        """Return findings (`health.findings`)."""
+        from vaultmem.health.findings import all_findings
 
         return all_findings(self._session, code, severity, sweep=sweep)
 
     def recall(self, request: RecallRequest, *, sweep: bool = True) -> RecallResult:
-        """Return ranked hits (`ops.recall`)."""
-        from vaultmem.ops.recall import recall
+        """Return ranked hits (`recall.recall`)."""
+        from vaultmem.recall.recall import recall
 
         return recall(self._session, request, sweep=sweep)
 
     def list(self, wanted: NoteFilter, limit: int, *, sweep: bool = True) -> ListResult:
-        """Return notes, newest first (`ops.inspect`)."""
-        from vaultmem.ops.inspect import list_notes
+        """Return notes, newest first (`recall.listing`)."""
+        from vaultmem.recall.listing import list_notes
 
         return list_notes(self._session, wanted, limit, sweep=sweep)
 
     def show(self, name: str, wanted: NoteFilter, *, sweep: bool = True) -> ShowResult:
-        """Return one whole note (`ops.inspect`)."""
-        from vaultmem.ops.inspect import show_note
+        """Return one whole note (`recall.listing`)."""
+        from vaultmem.recall.listing import show_note
 
         return show_note(self._session, name, wanted, sweep=sweep)
 
     def links(self, name: str, wanted: NoteFilter, *, sweep: bool = True) -> LinksResult:
-        """Return a note's links (`ops.inspect`)."""
-        from vaultmem.ops.inspect import note_links
+        """Return a note's links (`recall.listing`)."""
+        from vaultmem.recall.listing import note_links
 
         return note_links(self._session, name, wanted, sweep=sweep)
 
     def store(self, request: StoreRequest) -> WriteResult:
-        """Store a text (`ops.store`)."""
-        from vaultmem.ops.store import store
+        """Store a text (`memories.store`)."""
+        from vaultmem.memories.store import store
 
         return store(self._session, request)
 
     def forget(self, request: ForgetRequest) -> WriteResult:
-        """Forget a memory (`ops.forget`)."""
-        from vaultmem.ops.forget import forget
+        """Forget a memory (`memories.forget`)."""
+        from vaultmem.memories.forget import forget
 
         return forget(self._session, request)
 
     def restore(self, key: str, scope: str = "project", scope_id: str | None = None) -> WriteResult:
-        """Bring a forgotten memory back (`ops.forget`)."""
-        from vaultmem.ops.forget import restore
+        """Bring a forgotten memory back (`memories.forget`)."""
+        from vaultmem.memories.forget import restore
 
         return restore(self._session, key, scope, scope_id)
 
     def clear(self, scope: str, scope_id: str | None = None, *, dry_run: bool = True) -> ClearResult:
-        """Forget all topics and managed notes of a scope (`ops.forget`)."""
-        from vaultmem.ops.forget import clear
+        """Forget all topics and managed notes of a scope (`memories.forget`)."""
+        from vaultmem.memories.forget import clear
 
         return clear(self._session, scope, scope_id, dry_run=dry_run)
 
     def retention(self, *, apply: bool = False) -> dict[str, Any]:
-        """Move expired topics to the trash (`ops.retention`)."""
-        from vaultmem.ops.retention import retention
+        """Move expired topics to the trash (`memories.retention`)."""
+        from vaultmem.memories.retention import retention
 
         return retention(self._session, apply=apply)
 
     def repair(self, *, apply: bool = False) -> dict[str, Any]:
-        """Make index.md and the index agree with the topic files (`ops.repair`)."""
-        from vaultmem.ops.repair import repair
+        """Make index.md and the index agree with the topic files (`memories.repair`)."""
+        from vaultmem.memories.repair import repair
 
         return repair(self._session, apply=apply)
 
@@ -156,8 +156,8 @@ class Memory:
         return context_block(self._session)
 
     def destinations(self) -> tuple[dict[str, Any], ...]:
-        """Return where a store to each scope would go, and why (`ops.destinations`)."""
-        from vaultmem.ops.destinations import destinations
+        """Return where a store to each scope would go, and why (`memories.destinations_of_caller`)."""
+        from vaultmem.memories.destinations import destinations
 
         return destinations(self._session)
 
@@ -187,14 +187,14 @@ class Memory:
         return who_watches(self.config.home).mode == "events"
 
     def adopt(self) -> Adopted:
-        """Take over what only an adopted CAO home's database knows (`ops.adopt`)."""
-        from vaultmem.ops.adopt import adopt
+        """Take over what only an adopted CAO home's database knows (`memories.adopt`)."""
+        from vaultmem.memories.adopt import adopt
 
         return adopt(self._session)
 
     def explain(self, query: str, wanted: NoteFilter, limit: int = 10) -> dict[str, Any]:
-        """Compare recall by time with recall by relevance (`ops.explain`)."""
-        from vaultmem.ops.explain import explain
+        """Compare recall by time with recall by relevance (`recall.comparison`)."""
+        from vaultmem.recall.comparison import explain
 
         return explain(self._session, query, wanted, limit)
 

@@ -18,15 +18,15 @@ import yaml
 
 from tests.conftest import World
 from tests.faces.mcp_client import RawClient
+from vaultmem.access.filters import NoteFilter
+from vaultmem.access.scopes import CallContext
 from vaultmem.base.errors import VaultmemError
 from vaultmem.base.values import Binding
+from vaultmem.memories.forget import ForgetRequest
+from vaultmem.memories.store import StoreRequest
 from vaultmem.memory import open_memory
 from vaultmem.notes.wiki.topics import topic_path
-from vaultmem.ops.filters import NoteFilter
-from vaultmem.ops.forget import ForgetRequest
-from vaultmem.ops.recall import RecallRequest
-from vaultmem.ops.store import StoreRequest
-from vaultmem.scopes import CallContext
+from vaultmem.recall.recall import RecallRequest
 
 PROJECT = "p"
 

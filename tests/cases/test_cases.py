@@ -19,9 +19,9 @@ from tests.cases import agents, turn2, watching  # noqa: F401  register their ju
 from tests.cases.registry import HOOKS, JUDGES, hook, judges
 from tests.cases.runner import Run
 from tests.conftest import DATA, World
+from vaultmem.access.filters import NoteFilter
 from vaultmem.base.errors import VaultmemError
 from vaultmem.notes.parse import parse_note
-from vaultmem.ops.filters import NoteFilter
 
 FILES = sorted(path for path in (DATA / "cases").glob("*.yaml") if path.name != "not_run.yaml")
 CASES = {case["id"]: case for path in FILES for case in yaml.safe_load(path.read_text(encoding="utf-8"))}
@@ -101,7 +101,7 @@ def _(run: Run) -> None:
     results = [step.result for step in run.all("store")]
     assert len({result.path for result in results}) == 4 and len(run.step("list").result.hits) == 4
     with run.memory() as memory:
-        from vaultmem.ops.store import StoreRequest
+        from vaultmem.memories.store import StoreRequest
 
         again = memory.store(StoreRequest("支付服务只在周二上线", scope="project", scope_id="p"))
     assert (again.path, again.action) == (results[0].path, "unchanged")
@@ -578,8 +578,8 @@ def _(run: Run) -> None:
 STORER = """
 import sys
 from vaultmem.memory import open_memory
-from vaultmem.ops.store import StoreRequest
-from vaultmem.scopes import CallContext
+from vaultmem.memories.store import StoreRequest
+from vaultmem.access.scopes import CallContext
 home, number = sys.argv[1], sys.argv[2]
 for turn in range(25):
     with open_memory(home, context=CallContext(project="p")) as memory:
@@ -611,7 +611,7 @@ def _(run: Run) -> None:
 
 @hook("con-editor-saves-between-read-and-write")
 def _(run: Run, number: int) -> Any:
-    import vaultmem.write as write
+    import vaultmem.memories.writer as write
 
     real = write.publish
     human = "# rules\n\nRule one, as the human wrote it anew.\n"

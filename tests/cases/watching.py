@@ -67,7 +67,7 @@ def caught_up(run: Run) -> None:
 
 
 def unswept(run: Run, query: str) -> list[str]:
-    from vaultmem.ops.recall import RecallRequest
+    from vaultmem.recall.recall import RecallRequest
 
     caught_up(run)
     with run.memory() as memory:

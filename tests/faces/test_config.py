@@ -141,10 +141,10 @@ def test_hostile_paths_never_leave_the_roots(world: World, tmp_path: Path) -> No
     world.write("a.md", "heron\n")
     generator = random.Random(5)
     rounds = 10_000 if os.environ.get("VAULTMEM_TEST_PROFILE") == "long" else 2_000
+    from vaultmem.access.filters import NoteFilter
     from vaultmem.base.errors import VaultmemError
     from vaultmem.base.files import open_root, read_file
-    from vaultmem.ops.filters import NoteFilter
-    from vaultmem.ops.store import StoreRequest
+    from vaultmem.memories.store import StoreRequest
     from vaultmem.settings.rules import SCOPE_ID
     from vaultmem.sync.reconcile import Reconciler
 

@@ -61,7 +61,7 @@ def topic(world: World) -> None:
 
 
 def forgotten(world: World) -> None:
-    from vaultmem.ops.forget import ForgetRequest
+    from vaultmem.memories.forget import ForgetRequest
 
     world.write("n.md", cao(""))
     with world.open() as memory:
@@ -233,7 +233,7 @@ def test_unstable(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts, "read_file", lambda *a: (found := real(*a)) and replace(found, stable=False))
     assert [event.code for event in world.reconcile().events] == ["unstable_skipped"]
     with world.open() as memory:
-        from vaultmem.ops.recall import RecallRequest
+        from vaultmem.recall.recall import RecallRequest
 
         assert memory.recall(RecallRequest("first"), sweep=False).hits
     monkeypatch.undo()

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import DATA
+from vaultmem.health.debug import debug_resolve
 from vaultmem.notes.parse import parse_canvas, parse_note
-from vaultmem.ops.debug import debug_resolve
 
 VAULTS = DATA / "vaults"
 KINDS = ("resolved", "unresolved", "tags", "headings", "aliases", "blocks", "frontmatter")

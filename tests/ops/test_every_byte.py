@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import World
 from vaultmem.base.errors import StoreRefused
+from vaultmem.memories.store import StoreRequest
 from vaultmem.notes.frontmatter import read_block
-from vaultmem.ops.store import StoreRequest
 
 PLAIN = [
     "zebra: last but first   # keep me",

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import World
+from vaultmem.access.filters import NoteFilter
+from vaultmem.access.scopes import CallContext
 from vaultmem.base.errors import ScopeError, StoreRefused
 from vaultmem.base.values import Hit
+from vaultmem.memories.forget import ForgetRequest
+from vaultmem.memories.store import StoreRequest
 from vaultmem.memory import open_memory
-from vaultmem.ops.filters import NoteFilter
-from vaultmem.ops.forget import ForgetRequest
-from vaultmem.ops.recall import RecallRequest
-from vaultmem.ops.store import StoreRequest
-from vaultmem.scopes import CallContext
+from vaultmem.recall.recall import RecallRequest
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ STORER = """
 import sys
 from vaultmem.base.errors import NoteChangedSinceRead
 from vaultmem.memory import open_memory
-from vaultmem.ops.store import StoreRequest
+from vaultmem.memories.store import StoreRequest
 home, number, key, scope, scope_id = sys.argv[1:6]
 with open_memory(home) as memory:
     for turn in range(int(sys.argv[6])):

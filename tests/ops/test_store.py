@@ -19,8 +19,8 @@ from vaultmem.base.errors import (
     StoreRefused,
     UsageError,
 )
+from vaultmem.memories.store import StoreRequest
 from vaultmem.notes.parse import parse_note
-from vaultmem.ops.store import StoreRequest
 
 
 def store(world: World, content: str, key: str = "", **values: object) -> object:
@@ -207,7 +207,7 @@ def test_a_project_gets_its_own_sub_folder(world: World) -> None:
 
 
 def _project(scope_id: str) -> object:
-    from vaultmem.ops.filters import NoteFilter
+    from vaultmem.access.filters import NoteFilter
 
     return NoteFilter(scope="project", scope_id=scope_id)
 
@@ -229,7 +229,7 @@ def test_read_only_and_switched_off_write_nothing(world: World) -> None:
 
 def test_a_change_between_reading_and_publishing_is_not_lost(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     path = world.write("Agent Memory/rules.md", "# rules\n\nRule one.\n")
-    import vaultmem.write as write
+    import vaultmem.memories.writer as write
 
     real, done = write.publish, []
 
@@ -248,7 +248,7 @@ def test_a_change_between_reading_and_publishing_is_not_lost(world: World, monke
 
 def test_bytes_written_late_through_the_old_file_are_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     path = world.write("Agent Memory/rules.md", "# rules\n\nRule one.\n")
-    import vaultmem.write as write
+    import vaultmem.memories.writer as write
 
     real = write.rename_over
     editor = path.open("r+b")
@@ -283,7 +283,7 @@ def test_a_failing_index_names_what_is_done_and_a_command_that_mends_it(
         memory.status()
         monkeypatch.setattr(Reconciler, "run_locked", fail)
         with pytest.raises(MemoryPartialWriteError) as caught:
-            from vaultmem.ops.store import store as store_now
+            from vaultmem.memories.store import store as store_now
 
             store_now(memory._session, StoreRequest("teal", "t", "global"))
     monkeypatch.undo()

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import REPOSITORY, World
+from vaultmem.access.filters import NoteFilter
 from vaultmem.base.times import iso, iso_from_ns, parse_time
 from vaultmem.base.values import Signature
 from vaultmem.notes.body.flat import read_flat
@@ -24,8 +25,7 @@ from vaultmem.notes.body.markdown import Outline, read_markdown
 from vaultmem.notes.body.plain import Taken, take_plain, without_fences
 from vaultmem.notes.links.resolve import resolve_path
 from vaultmem.notes.parse import parse_canvas, parse_note
-from vaultmem.ops.filters import NoteFilter
-from vaultmem.ops.hits import hit_json
+from vaultmem.recall.hits import hit_json
 from vaultmem.sync.walk.exclude import PathFilter
 
 REAL = [path.read_bytes() for path in sorted((REPOSITORY / "sample_vault").rglob("*.md"))]

@@ -20,17 +20,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from tests.conftest import World
+from vaultmem.access.filters import NoteFilter
+from vaultmem.access.session import Session
 from vaultmem.base.clock import now
 from vaultmem.base.errors import VaultmemError
 from vaultmem.base.times import iso
+from vaultmem.health.rebuild import _differences, _Frozen
 from vaultmem.index import digest
 from vaultmem.index.database import beside
-from vaultmem.ops.filters import NoteFilter
-from vaultmem.ops.forget import ForgetRequest
-from vaultmem.ops.recall import RecallRequest
-from vaultmem.ops.session import Session
-from vaultmem.ops.status import _differences, _Frozen
-from vaultmem.ops.store import StoreRequest
+from vaultmem.memories.forget import ForgetRequest
+from vaultmem.memories.store import StoreRequest
+from vaultmem.recall.recall import RecallRequest
 from vaultmem.sync.reconcile import Reconciler, config_fingerprint
 from vaultmem.sync.watch.lease import is_caught_up
 
@@ -275,7 +275,7 @@ class VaultMachine(RuleBasedStateMachine):
 
     @staticmethod
     def answers(session: Session) -> list[object]:
-        from vaultmem.ops.recall import recall
+        from vaultmem.recall.recall import recall
 
         found: list[object] = []
         for query in (*WORDS, "pump belt", "shed manual heron", "Title", "nick", ""):

@@ -177,7 +177,7 @@ def test_a_read_only_home_still_answers(world: World, monkeypatch: pytest.Monkey
     world.reconcile()
     monkeypatch.setattr("vaultmem.base.files.os.access", lambda *arguments: False)
     with world.open() as memory:
-        from vaultmem.ops.recall import RecallRequest
+        from vaultmem.recall.recall import RecallRequest
 
         found = memory.recall(RecallRequest("indigo"))
         assert [hit.path for hit in found.hits] == ["a.md"] and "read-only" in found.warnings[0]

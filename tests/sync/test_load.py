@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import World
+from vaultmem.access.filters import NoteFilter
 from vaultmem.base.progress import Work
 from vaultmem.index.database import IndexDatabase, choose_engine
 from vaultmem.memory import open_memory
 from vaultmem.notes.keys import derived_key
-from vaultmem.ops.filters import NoteFilter
 
 PLAIN = 1_150
 BLOCK = "---\ncao:\n  key: {key}\n---\n# {key}\nheron {number}\n"

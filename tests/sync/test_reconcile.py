@@ -35,7 +35,7 @@ def test_a_pure_rename_keeps_the_key_and_links_follow(world: World) -> None:
     world.write("Uses.md", "See [[Alpha]] and [[Omega]].\n")
     world.reconcile()
     with world.open() as memory:
-        from vaultmem.ops.filters import NoteFilter
+        from vaultmem.access.filters import NoteFilter
 
         before = memory.show("Alpha.md", NoteFilter()).hit.key
     (world.vault / "sub").mkdir()
@@ -58,7 +58,7 @@ def test_untitled_renamed_untitled_again_keeps_three_identities(world: World) ->
     world.write("Untitled.md", f"# Three\n{LONG}\n")
     world.reconcile()
     with world.open() as memory:
-        from vaultmem.ops.filters import NoteFilter
+        from vaultmem.access.filters import NoteFilter
 
         notes = memory.list(NoteFilter(), 0).hits
     assert len({hit.key for hit in notes}) == 3
@@ -247,7 +247,7 @@ def test_a_better_target_takes_over_a_link(world: World) -> None:
     world.write("x.md", "---\naliases: [Lamp]\n---\n# x\n")
 
     def targets() -> list[tuple[str, str | None]]:
-        from vaultmem.ops.filters import NoteFilter
+        from vaultmem.access.filters import NoteFilter
 
         with world.open() as memory:
             return [(row["state"], row["target_path"]) for row in memory.links("area/Source.md", NoteFilter()).outgoing]

@@ -78,7 +78,7 @@ def caught_up(world: World, seconds: float = 10) -> bool:
 
 
 def found_unswept(world: World, word: str) -> list[str]:
-    from vaultmem.ops.recall import RecallRequest
+    from vaultmem.recall.recall import RecallRequest
 
     with world.open() as memory:
         return [hit.path for hit in memory.recall(RecallRequest(word), sweep=False).hits]

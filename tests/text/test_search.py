@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import World
-from vaultmem.ops.filters import NoteFilter
+from vaultmem.access.filters import NoteFilter
 from vaultmem.text.terms import document_stream, inflections, parse_query, query_tokens
 
 
@@ -47,7 +47,7 @@ def test_all_terms_before_partial_ones(world: World) -> None:
     world.write("both.md", "alpha " + "x " * 200 + "beta\n")
     world.write("one.md", "alpha alpha alpha alpha\n")
     with world.open() as memory:
-        from vaultmem.ops.recall import RecallRequest
+        from vaultmem.recall.recall import RecallRequest
 
         hits = memory.recall(RecallRequest("alpha beta")).hits
     assert [(hit.path, hit.partial) for hit in hits] == [("both.md", False), ("one.md", True)]
@@ -121,7 +121,7 @@ def test_filters_apply_before_the_limit(world: World) -> None:
     for number in range(120):
         world.write(f"Shared/noise-{number}.md", "cache cache cache cache\n" * 20)
     with world.open() as memory:
-        from vaultmem.ops.recall import RecallRequest
+        from vaultmem.recall.recall import RecallRequest
 
         found = memory.recall(RecallRequest("cache", NoteFilter(scope="project", scope_id="p"), limit=5))
     assert len(found.hits) == 5 and found.total == 5 and all(hit.path.startswith("Work/") for hit in found.hits)
@@ -171,7 +171,7 @@ def test_a_hit_is_compared_with_its_file_before_it_is_shown(world: World) -> Non
     world.write("a.md", "egret one\n")
     (world.vault / "b.md").unlink()
     with world.open() as memory:
-        from vaultmem.ops.recall import RecallRequest
+        from vaultmem.recall.recall import RecallRequest
 
         assert memory.recall(RecallRequest("heron"), sweep=False).hits == ()
         found = memory.recall(RecallRequest("egret"), sweep=False).hits

@@ -10,12 +10,12 @@ import json
 import re
 import sqlite3
 
+from vaultmem.access.session import Session
+from vaultmem.access.visibility import may_show
 from vaultmem.base.values import Binding
-from vaultmem.ops.hits import section_texts
-from vaultmem.ops.ranking import newest
-from vaultmem.ops.session import Session
+from vaultmem.notes.sections import section_texts
+from vaultmem.recall.candidates import newest
 from vaultmem.text.secrets import redact
-from vaultmem.visibility import may_show
 
 SCOPES = ("session", "project", "global")
 MAX_ENTRIES = 10
@@ -39,7 +39,7 @@ def _block(session: Session) -> str:
 
 def _of_scope(session: Session, scope: str, mine: tuple[Binding, ...]) -> list[str]:
     where = may_show(session.config, "inject", mine)
-    found = newest(session, where, MAX_ENTRIES, False).candidates
+    found = newest(session.connection(), where, MAX_ENTRIES, by_scope=False).candidates
     if session.config.lifecycle_enabled:
         found = [one for one in found if not one.superseded]
     connection = session.connection()

@@ -1,6 +1,6 @@
 """The graph as values: visible notes as nodes, relationships and links as edges.
 
-Read from the index only; nothing is computed here that a reader may not see (`visibility`).
+Read from the index only; nothing is computed here that a reader may not see (`access.visibility`).
 Source: graph-and-care-facts.md, "Graph"; design.md §8, `graph export --to json`.
 """
 
@@ -10,9 +10,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from vaultmem.access.session import Session
+from vaultmem.access.visibility import may_show
 from vaultmem.index.queries import ON_DISK
-from vaultmem.ops.session import Session
-from vaultmem.visibility import may_show
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ A section is a line `## <UTC time>` and the text up to the next such line; `###`
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from vaultmem.base.times import iso, parse_time
 from vaultmem.base.values import Section
@@ -41,6 +42,13 @@ def _line_start(body: str, at: int) -> int:
     """Return where the line begins if nothing but one more `#` stands before `at`, else -1."""
     start = at - 1 if body[at - 1 : at] == "#" else at
     return start if start == 0 or body[start - 1] == "\n" else -1
+
+
+def section_texts(body: str, body_line: int, sections: list[list[Any]]) -> list[str]:
+    """Return the texts of a note's dated sections (`sections`: time and 1-based line of each), headings left out."""
+    lines = body.split("\n")
+    starts = [line - body_line for _, line in sections]
+    return ["\n".join(lines[start + 1 : end]).strip("\n") for start, end in zip(starts, [*starts[1:], len(lines)])]
 
 
 def section_text(time: str, content: str) -> str:

@@ -52,6 +52,6 @@ def note_filter(
     everyone: bool = False,
 ) -> Any:
     """Return the filter of a read command."""
-    from vaultmem.ops.filters import NoteFilter
+    from vaultmem.access.filters import NoteFilter
 
     return NoteFilter(scope, scope_id, type_, tuple(tags or ()), tuple(paths or ()), tuple(where or ()), everyone)

@@ -16,7 +16,7 @@ JsonFormat = Annotated[str, typer.Option("--format", help="json or table.")]
 @app.command()
 def parse(file: Annotated[str, typer.Argument(help="A note.")], format_: JsonFormat = "json") -> None:
     """Show what is read out of one note."""
-    from vaultmem.ops.debug import debug_parse
+    from vaultmem.health.debug import debug_parse
 
     as_json = is_json(format_)
     found = debug_parse(file)
@@ -39,7 +39,7 @@ def resolve(
     folder: Annotated[str, typer.Argument(help="A folder, taken as one vault.")], format_: JsonFormat = "json"
 ) -> None:
     """Show where the links of a folder's notes lead."""
-    from vaultmem.ops.debug import debug_resolve
+    from vaultmem.health.debug import debug_resolve
 
     as_json = is_json(format_)
     found = debug_resolve(folder)

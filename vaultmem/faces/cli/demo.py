@@ -31,9 +31,9 @@ def run_demo(keep: str) -> None:
 
 
 def _tell(folder: Path, vault: Path) -> None:
+    from vaultmem.memories.store import StoreRequest
     from vaultmem.memory import open_memory
-    from vaultmem.ops.recall import RecallRequest
-    from vaultmem.ops.store import StoreRequest
+    from vaultmem.recall.recall import RecallRequest
     from vaultmem.settings.first_run import InitRequest, init_home
 
     home = str(folder / "home")

@@ -34,7 +34,7 @@ def store(
     format_: Format = "table",
 ) -> None:
     """Store a text, as a new note or topic or as a new section of one."""
-    from vaultmem.ops.store import StoreRequest
+    from vaultmem.memories.store import StoreRequest
 
     as_json = is_json(format_)
     text = _standard_input() if content == "-" else content
@@ -89,7 +89,7 @@ def delete(
     format_: Format = "table",
 ) -> None:
     """Forget a memory: a topic goes to the trash; a note of a vault stays and leaves every view."""
-    from vaultmem.ops.forget import ForgetRequest
+    from vaultmem.memories.forget import ForgetRequest
 
     as_json = is_json(format_)
     with opened(context) as memory:

@@ -45,8 +45,8 @@ def recall(
     format_: Format = "table",
 ) -> None:
     """Find notes by their words."""
-    from vaultmem.ops.hits import hit_json
-    from vaultmem.ops.recall import RecallRequest
+    from vaultmem.recall.hits import hit_json
+    from vaultmem.recall.recall import RecallRequest
 
     as_json = is_json(format_)
     wanted = note_filter(scope, scope_id, type_, tag, path, where, everyone=all_)
@@ -118,7 +118,7 @@ def list_(
     format_: Format = "table",
 ) -> None:
     """List notes, newest first; with --query and --explain: say how recall would order them."""
-    from vaultmem.ops.hits import hit_json
+    from vaultmem.recall.hits import hit_json
 
     if explain or query is not None:
         _explain(context, query, explain, note_filter(scope, scope_id, type_, everyone=all_), limit, format_)
@@ -196,7 +196,7 @@ def show(
     format_: Format = "table",
 ) -> None:
     """Show one whole note."""
-    from vaultmem.ops.hits import hit_json
+    from vaultmem.recall.hits import hit_json
 
     as_json = is_json(format_)
     with opened(context) as memory:

@@ -87,7 +87,7 @@ def _init_native(context: typer.Context, home: str) -> None:
 
 def _adopt(context: typer.Context, home: str, folder: str) -> None:
     """Point the settings at a CAO home and take over what only its database knows."""
-    from vaultmem.ops.adopt import check_cao_home
+    from vaultmem.memories.adopt import check_cao_home
     from vaultmem.settings.editing import set_setting
 
     set_setting(home, "memory.adopted", check_cao_home(folder))
@@ -139,7 +139,7 @@ def doctor(
     format_: Format = "table",
 ) -> None:
     """Run every check at once; exit 3 when something needs attention."""
-    from vaultmem.ops.doctor import doctor as run_checks
+    from vaultmem.health.doctor import doctor as run_checks
 
     as_json = is_json(format_)
     checks = run_checks(context.obj.home, full=full)

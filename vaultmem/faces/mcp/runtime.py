@@ -22,8 +22,8 @@ from vaultmem.memory import Memory, open_memory
 from vaultmem.settings.config import Config, environment_value, load_config
 
 if TYPE_CHECKING:
+    from vaultmem.access.scopes import CallContext
     from vaultmem.faces.mcp.log import CallLog
-    from vaultmem.scopes import CallContext
 
 _Result = TypeVar("_Result")
 

@@ -23,12 +23,12 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from vaultmem import __version__
+from vaultmem.access.scopes import CallContext, context_from_environment
 from vaultmem.base.errors import VaultmemError
 from vaultmem.faces.mcp.log import CallLog, silence_libraries
 from vaultmem.faces.mcp.roots import Roots
 from vaultmem.faces.mcp.runtime import Runtime
 from vaultmem.faces.mcp.tools import Tool, tools_for
-from vaultmem.scopes import CallContext, context_from_environment
 from vaultmem.settings.config import environment_value
 
 _Result = TypeVar("_Result")

@@ -101,7 +101,7 @@ def partial_write_answer(error: MemoryPartialWriteError) -> dict[str, Any]:
 
 
 def _store(memory: Memory, values: dict[str, Any]) -> dict[str, Any]:
-    from vaultmem.ops.store import StoreRequest
+    from vaultmem.memories.store import StoreRequest
 
     request = StoreRequest(
         values["content"], values["key"], values["scope"], type=values["memory_type"] or None, tags=values["tags"]
@@ -119,8 +119,8 @@ def _store(memory: Memory, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _recall(memory: Memory, values: dict[str, Any]) -> dict[str, Any]:
-    from vaultmem.ops.filters import NoteFilter
-    from vaultmem.ops.recall import RecallRequest
+    from vaultmem.access.filters import NoteFilter
+    from vaultmem.recall.recall import RecallRequest
 
     request = RecallRequest(
         values["query"],
@@ -139,7 +139,7 @@ def _recall(memory: Memory, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _forget(memory: Memory, values: dict[str, Any]) -> dict[str, Any]:
-    from vaultmem.ops.forget import ForgetRequest
+    from vaultmem.memories.forget import ForgetRequest
 
     done = memory.forget(ForgetRequest(values["key"], values["scope"]))
     return {
@@ -165,7 +165,7 @@ def _restore(memory: Memory, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _links(memory: Memory, values: dict[str, Any]) -> dict[str, Any]:
-    from vaultmem.ops.filters import NoteFilter
+    from vaultmem.access.filters import NoteFilter
 
     found = memory.links(values["key"], NoteFilter(values["scope"]))
     names = ("key", "kind", "display", "subpath", "line", "state")

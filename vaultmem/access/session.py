@@ -21,8 +21,8 @@ from vaultmem.base.values import Binding
 from vaultmem.settings.config import Config
 
 if TYPE_CHECKING:  # engines are imported when they are opened: start-up of a face counts
+    from vaultmem.access.scopes import CallContext, ProjectIdentity
     from vaultmem.index.database import IndexDatabase
-    from vaultmem.scopes import CallContext, ProjectIdentity
     from vaultmem.state.state import Held, StateStore
     from vaultmem.sync.reconcile import Reconciler, ReconcileResult
 
@@ -76,7 +76,7 @@ class Session:
     def project(self) -> ProjectIdentity:
         """Who the project of the context is; what is known of its other ids is recorded for later recalls."""
         if self._project is None:
-            from vaultmem.scopes import project_identity
+            from vaultmem.access.scopes import project_identity
 
             self._project = project_identity(self.config, self.context)
             aliases = {alias: (self._project.id, kind) for alias, kind in self._project.aliases.items()}
@@ -87,7 +87,7 @@ class Session:
 
     def bindings(self) -> tuple[Binding, ...]:
         """Whose memories the caller may see: its own ids of each scope, and no one else's."""
-        from vaultmem.scopes import lossless_id
+        from vaultmem.access.scopes import lossless_id
 
         project = self.project()
         ids = [project.id, *project.aliases, *self.state.memory.aliases_of(project.id)] if project.id else []
@@ -209,7 +209,7 @@ class Session:
 
 
 def _context_from_environment() -> CallContext:
-    from vaultmem.scopes import context_from_environment
+    from vaultmem.access.scopes import context_from_environment
 
     return context_from_environment()
 

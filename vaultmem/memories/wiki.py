@@ -10,16 +10,16 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from vaultmem.access.session import Session
 from vaultmem.base.clock import now
 from vaultmem.base.files import ensure_private_folder, read_home_file
 from vaultmem.base.locks import file_lock
 from vaultmem.base.times import iso
 from vaultmem.base.values import Binding
+from vaultmem.memories.writer import write_note
 from vaultmem.notes.wiki.index_page import Entry, has_entry, with_entry, without_entry
 from vaultmem.notes.wiki.topics import container_of, parse_topic, topic_path, with_see_also
-from vaultmem.ops.session import Session
 from vaultmem.settings.config import Config
-from vaultmem.write import write_note
 
 LOCK_WAIT_S = 10.0
 

@@ -10,13 +10,13 @@ import re
 from dataclasses import dataclass
 from unicodedata import normalize
 
+from vaultmem.access.scopes import check_scope, resolve_binding
+from vaultmem.access.session import Session
+from vaultmem.access.visibility import Reader
 from vaultmem.base.errors import UsageError
 from vaultmem.base.values import TYPES
 from vaultmem.index.engines.protocol import Filter
 from vaultmem.notes.links.wikilinks import fold
-from vaultmem.ops.session import Session
-from vaultmem.scopes import check_scope, resolve_binding
-from vaultmem.visibility import Reader
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from vaultmem.access.session import Session
 from vaultmem.base.errors import ConfigError, NotConfigured, VaultmemError
+from vaultmem.health.findings import finding_counts
+from vaultmem.health.stored_text import lying_notes
 from vaultmem.index import digest
 from vaultmem.index.database import MAX_INSPECTED_NOTES, choose_engine, inspect
 from vaultmem.index.postings import posting_differences
-from vaultmem.ops.findings import finding_counts
-from vaultmem.ops.session import Session
-from vaultmem.ops.truthfulness import lying_notes
 from vaultmem.settings.config import Config, load_config
 from vaultmem.sync.walk.walk import is_open_folder
 

@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 from vaultmem.base.values import Hit
-from vaultmem.ops.ranking import Candidate
+from vaultmem.recall.pool import Candidate
 from vaultmem.text.terms import Query, inflections
 
 TIERS = ("every word as written", "every word in some form", "the words that exist", "some words", "parts of words")

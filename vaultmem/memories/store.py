@@ -9,27 +9,27 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from vaultmem.access.scopes import check_may_write, resolve_binding
+from vaultmem.access.session import Session
 from vaultmem.base.clock import now
 from vaultmem.base.errors import IndexUnavailable, NoteNotSafelyEditable, SecretRefused, StoreRefused, UsageError
 from vaultmem.base.locks import file_lock
 from vaultmem.base.times import iso
 from vaultmem.base.values import TYPES, Binding, WriteResult
 from vaultmem.index.queries import ON_DISK
+from vaultmem.memories.destinations import Place, place_of
+from vaultmem.memories.phases import check_switches, index_now, partial_write
+from vaultmem.memories.repeats import near_repeats
+from vaultmem.memories.wiki import conflicts_folder, enter_in_index, refresh_see_also, related_keys, topic_lock
+from vaultmem.memories.writer import write_note
 from vaultmem.notes.keys import automatic_key, stored_key
 from vaultmem.notes.parse import parse_note
 from vaultmem.notes.sections import escape_content
 from vaultmem.notes.splice import new_note, updated_note
 from vaultmem.notes.wiki.topics import new_topic, parse_topic, updated_topic, with_see_also
-from vaultmem.ops.native import conflicts_folder, enter_in_index, refresh_see_also, related_keys, topic_lock
-from vaultmem.ops.places import Place, place_of
-from vaultmem.ops.repeats import near_repeats
-from vaultmem.ops.session import Session
-from vaultmem.ops.writing import check_switches, index_now, partial_write
-from vaultmem.scopes import check_may_write, resolve_binding
 from vaultmem.state.memories import identity as memory_identity
 from vaultmem.sync.walk.exclude import PathFilter
 from vaultmem.text.secrets import find_secret
-from vaultmem.write import write_note
 
 MAX_CONTENT_CHARS = 100_000
 LOCK_WAIT_S = 30.0

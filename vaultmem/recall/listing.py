@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unicodedata import normalize
 
+from vaultmem.access.filters import NoteFilter, combine, filter_sql, reader_of
+from vaultmem.access.session import Session
+from vaultmem.access.visibility import Purpose, may_show
 from vaultmem.base.errors import NoteNotFound, UsageError
 from vaultmem.base.values import Finding, Hit
+from vaultmem.health.findings import note_findings
 from vaultmem.index.queries import ON_DISK
-from vaultmem.ops.filters import NoteFilter, combine, filter_sql, reader_of
-from vaultmem.ops.findings import note_findings
-from vaultmem.ops.hits import load_hits
-from vaultmem.ops.session import Session
+from vaultmem.recall.hits import load_hits
 from vaultmem.sync.freshness import look_at_files
 from vaultmem.text.terms import Query
-from vaultmem.visibility import Purpose, may_show
 
 ALL_CHARS = 1 << 40
 

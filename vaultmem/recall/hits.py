@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from vaultmem.base.values import Hit
+from vaultmem.index.engines.protocol import Filter
 from vaultmem.index.queries import ON_DISK, chunked
 from vaultmem.notes.properties import property_values
-from vaultmem.ops.session import Session
+from vaultmem.notes.sections import section_texts
 from vaultmem.text.snippets import SNIPPET_CHARS, make_snippet
 from vaultmem.text.terms import Query, inflections
-from vaultmem.visibility import Purpose, Reader, may_show
 
 _COLUMNS = (
     f"n.id, n.key, n.scope, n.scope_id, n.source_kind, n.type, n.title, n.tags, n.body, {ON_DISK}, n.vault, "
@@ -89,13 +89,6 @@ def matching_sections(body: str, body_line: int, sections: list[list[Any]], quer
     return "\n\n".join(parts), len(chosen) < len(texts)
 
 
-def section_texts(body: str, body_line: int, sections: list[list[Any]]) -> list[str]:
-    """Return the texts of a note's dated sections (`sections`: time and 1-based line of each), headings left out."""
-    lines = body.split("\n")
-    starts = [line - body_line for _, line in sections]
-    return ["\n".join(lines[start + 1 : end]).strip("\n") for start, end in zip(starts, [*starts[1:], len(lines)])]
-
-
 def _holds(text: str, query: Query) -> bool:
     return any(form in text for word in query.words for form in (word, *inflections(word)[:12]))
 
@@ -109,17 +102,15 @@ _RELATED = (
 
 
 def related_hits(
-    session: Session, primaries: Sequence[Hit], query: Query, reader: Reader, purpose: Purpose
+    connection: sqlite3.Connection, primaries: Sequence[Hit], query: Query, shown: Filter, max_body_chars: int
 ) -> list[Hit]:
-    """Return what the primaries relate to, one level, in their order; nothing twice, and only what may be shown."""
-    shown = may_show(session.config, purpose, reader)
+    """Return what the primaries relate to, one level, in their order; nothing twice, and only what may be `shown`."""
     seen = {(hit.scope, hit.scope_id, hit.key) for hit in primaries}
     ids: list[int] = []
-    connection = session.connection()
     for hit in primaries:
         values = (hit.scope, hit.scope_id or "", hit.key, *shown.parameters)
         ids += [row[0] for row in connection.execute(_RELATED.format(shown=f"({shown.sql})"), values)]
-    loaded = load_hits(connection, list(dict.fromkeys(ids)), query, session.config.max_recall_body_chars)
+    loaded = load_hits(connection, list(dict.fromkeys(ids)), query, max_body_chars)
     extras: list[Hit] = []
     for note_id in dict.fromkeys(ids):
         hit = loaded[note_id]

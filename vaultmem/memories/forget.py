@@ -9,25 +9,25 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from vaultmem.access.scopes import check_may_write, resolve_binding
+from vaultmem.access.session import Session
+from vaultmem.access.visibility import may_show
 from vaultmem.base.clock import now
 from vaultmem.base.errors import IndexUnavailable, StoreRefused, UsageError
 from vaultmem.base.locks import file_lock
 from vaultmem.base.times import iso
 from vaultmem.base.values import Binding, WriteResult
 from vaultmem.index.queries import ON_DISK
+from vaultmem.memories.destinations import Place, native_place
+from vaultmem.memories.phases import check_switches, index_now, partial_write
+from vaultmem.memories.store import LOCK_WAIT_S
+from vaultmem.memories.trash import free_place, trashed_copies
+from vaultmem.memories.wiki import enter_in_index, take_from_index, topic_lock
+from vaultmem.memories.writer import move_topic, remove_topic
 from vaultmem.notes.keys import stored_key
 from vaultmem.notes.wiki.topics import parse_topic
-from vaultmem.ops.native import enter_in_index, take_from_index, topic_lock
-from vaultmem.ops.places import Place, native_place
-from vaultmem.ops.session import Session
-from vaultmem.ops.store import LOCK_WAIT_S
-from vaultmem.ops.writing import check_switches, index_now, partial_write
-from vaultmem.scopes import check_may_write, resolve_binding
 from vaultmem.settings.config import MEMORY_FOLDER
 from vaultmem.state.memories import identity
-from vaultmem.sync.trash import free_place, trashed_copies
-from vaultmem.visibility import may_show
-from vaultmem.write import move_topic, remove_topic
 
 
 @dataclass(frozen=True, slots=True)

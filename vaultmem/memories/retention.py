@@ -11,20 +11,20 @@ import os
 from datetime import timedelta
 from typing import Any
 
+from vaultmem.access.session import Session
 from vaultmem.base.clock import now
 from vaultmem.base.errors import LockBusy, StoreRefused
 from vaultmem.base.locks import file_lock
 from vaultmem.base.times import iso, parse_time
 from vaultmem.base.values import Binding
+from vaultmem.memories.destinations import Place
+from vaultmem.memories.forget import to_trash, trash_base
+from vaultmem.memories.phases import check_switches, index_now
+from vaultmem.memories.store import LOCK_WAIT_S
+from vaultmem.memories.trash import TRASH, trash_days, trashed_in
+from vaultmem.memories.wiki import take_from_index, topic_lock
+from vaultmem.memories.writer import remove_topic
 from vaultmem.notes.wiki.topics import parse_topic
-from vaultmem.ops.forget import to_trash, trash_base
-from vaultmem.ops.native import take_from_index, topic_lock
-from vaultmem.ops.places import Place
-from vaultmem.ops.session import Session
-from vaultmem.ops.store import LOCK_WAIT_S
-from vaultmem.ops.writing import check_switches, index_now
-from vaultmem.sync.trash import TRASH, trash_days, trashed_in
-from vaultmem.write import remove_topic
 
 LIMIT_DAYS = {"session": 14, "project": 90}
 PROTECTED_TYPES = ("user", "feedback")

@@ -9,15 +9,15 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
+from vaultmem.access.session import Session
 from vaultmem.base.errors import VaultmemError
 from vaultmem.base.locks import file_lock
 from vaultmem.base.values import Binding
-from vaultmem.ops.forget import enter_again
-from vaultmem.ops.native import is_in_index, topic_lock
-from vaultmem.ops.places import Place
-from vaultmem.ops.session import Session
-from vaultmem.ops.store import LOCK_WAIT_S
-from vaultmem.ops.writing import check_switches
+from vaultmem.memories.destinations import Place
+from vaultmem.memories.forget import enter_again
+from vaultmem.memories.phases import check_switches
+from vaultmem.memories.store import LOCK_WAIT_S
+from vaultmem.memories.wiki import is_in_index, topic_lock
 
 
 def repair(session: Session, *, apply: bool = False) -> dict[str, Any]:

@@ -1,11 +1,14 @@
-"""Where a memory is written: the managed folder of a vault, or the native wiki."""
+"""Where a memory is written: the managed folder of a vault, or the native wiki; and why it goes there."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from vaultmem.base.errors import ScopeError, ScopeNotWritable
-from vaultmem.base.values import Binding, SourceKind
+from vaultmem.access.scopes import check_may_write, resolve_binding
+from vaultmem.access.session import Session
+from vaultmem.base.errors import ScopeError, ScopeNotWritable, VaultmemError
+from vaultmem.base.values import SCOPES, Binding, SourceKind
 from vaultmem.notes.wiki.topics import topic_path
 from vaultmem.settings.config import Config
 from vaultmem.settings.rules import RESERVED_IDS, WILDCARD, VaultConfig, covers
@@ -61,3 +64,40 @@ def native_place(config: Config, binding: Binding, key: str) -> Place:
     if binding.scope == "project" and binding.scope_id in RESERVED_IDS:
         raise ScopeError(f"The project id {binding.scope_id} is a folder name of the wiki", "Set another project id")
     return Place(config.native, binding, topic_path(binding, key))
+
+
+_NAMED = {
+    "setting": "the project id is set",
+    "git": "from the git remote of the working folder",
+    "folder": "from the path of the working folder, which has no git remote",
+}
+
+
+def destinations(session: Session) -> tuple[dict[str, Any], ...]:
+    """Return a row a scope: `scope`, `scope_id`, `folder`, `vault`, `why`, or `error` where a store is refused."""
+    return tuple(_destination(session, scope) for scope in SCOPES)
+
+
+def _destination(session: Session, scope: str) -> dict[str, Any]:
+    try:
+        check_may_write(session.context, scope)
+        binding = resolve_binding(session.config, session.context, scope)
+        place = place_of(session.config, binding, "key")
+    except VaultmemError as error:
+        return {"scope": scope, "scope_id": None, "error": str(error)}
+    return {
+        "scope": scope,
+        "scope_id": binding.scope_id,
+        "source_kind": place.kind,
+        "vault": "" if place.source.native else place.source.id,
+        "folder": place.path.rpartition("/")[0],
+        "why": _why(session, binding),
+    }
+
+
+def _why(session: Session, binding: Binding) -> str:
+    if binding.scope == "project":
+        return _NAMED.get(session.project().source, "")
+    if binding.scope in ("session", "agent"):
+        return f"the {binding.scope} is named by the caller's context"
+    return "one for all"

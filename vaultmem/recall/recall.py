@@ -13,31 +13,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from unicodedata import normalize
 
+from vaultmem.access.filters import NoteFilter, combine, reader_of
+from vaultmem.access.session import Session
+from vaultmem.access.visibility import Purpose, may_show
 from vaultmem.base.clock import now
 from vaultmem.base.errors import StateUnavailable, UsageError
 from vaultmem.base.times import iso
 from vaultmem.base.values import Hit
 from vaultmem.index.engines.protocol import Filter
-from vaultmem.ops.filters import NoteFilter, combine, filter_sql, reader_of
-from vaultmem.ops.hits import load_hits, related_hits
-from vaultmem.ops.ranking import (
-    Pool,
-    best_matches,
-    describe,
-    most_used,
-    newest,
-    newest_matches,
-    order_by_relevance,
-    order_by_score,
-    order_by_usage,
-    pool_size,
-    with_counts,
-)
-from vaultmem.ops.reasons import explain_hit
-from vaultmem.ops.session import Session
-from vaultmem.sync.freshness import look_at_files, repair
+from vaultmem.recall.candidates import best_matches, describe, named, newest, newest_matches
+from vaultmem.recall.explanation import explain_hit
+from vaultmem.recall.hits import load_hits, related_hits
+from vaultmem.recall.order import order_by_relevance, order_by_score, order_by_usage, with_counts
+from vaultmem.recall.pool import Pool
+from vaultmem.recall.question import Question, pool_size, question_of
+from vaultmem.sync.freshness import Freshness, look_at_files, repair
 from vaultmem.text.terms import Query, parse_query
-from vaultmem.visibility import Purpose, Reader, all_terms_are_visible, may_show
 
 MODES = ("hybrid", "bm25", "metadata")
 SORTS = ("relevance", "recency", "score", "usage")
@@ -96,23 +87,18 @@ def _checked(request: RecallRequest, query: Query) -> RecallRequest:
 
 
 def _recall(session: Session, request: RecallRequest, query: Query) -> RecallResult:
-    pool = _candidates(session, request, query)
+    """Terms → candidates → order → freshness → hits; each stage takes what the one before gave."""
+    pool, look, repaired = _fresh_pool(session, request, query)
     warnings = list(session.warnings)
-    repaired: set[str] = set()
-    look = look_at_files(session.config, session.connection(), [one.id for one in pool.candidates])
-    if look.stale and repair(session.reconciler, look.stale):
-        repaired = {path for paths in look.stale.values() for path in paths}
-        pool = _candidates(session, request, query)
-        look = look_at_files(session.config, session.connection(), [one.id for one in pool.candidates])
     unknown = look.unknown | look.stale_ids
     if unknown:
         warnings.append("some notes could not be compared with their files; their text is from the index")
-    hits = _hits(session, request, query, pool, unknown, repaired)
-    kept = _within_budget(hits, request.max_chars)
+    kept = _within_budget(_hits(session, request, query, pool, unknown, repaired), request.max_chars)
     if request.record_access:
         _count_access(session, kept)
     if request.include_related:
-        kept += related_hits(session, kept, query, reader_of(session, request.filter), request.purpose)
+        shown = may_show(session.config, request.purpose, reader_of(session, request.filter))
+        kept += related_hits(session.connection(), kept, query, shown, session.config.max_recall_body_chars)
     return RecallResult(
         request.query,
         request.mode,
@@ -123,6 +109,60 @@ def _recall(session: Session, request: RecallRequest, query: Query) -> RecallRes
         tuple(kept),
         tuple(warnings),
     )
+
+
+def _fresh_pool(session: Session, request: RecallRequest, query: Query) -> tuple[Pool, Freshness, set[str]]:
+    """Return ordered candidates that agree with their files, what could not be told, and the paths that were mended.
+
+    Files that changed are taken up and everything is looked for once more; a second look only labels.
+    """
+    pool = _ordered(session, request, query)
+    look = look_at_files(session.config, session.connection(), [one.id for one in pool.candidates])
+    if not look.stale or not repair(session.reconciler, look.stale):
+        return pool, look, set()
+    repaired = {path for paths in look.stale.values() for path in paths}
+    pool = _ordered(session, request, query)
+    return pool, look_at_files(session.config, session.connection(), [one.id for one in pool.candidates]), repaired
+
+
+def _ordered(session: Session, request: RecallRequest, query: Query) -> Pool:
+    """Return the candidates in order, cut to the limit."""
+    size = request.limit if request.sort == "recency" else pool_size(request.limit)
+    question = question_of(session, query, request.filter, request.purpose, request.limit, size)
+    pool = _found(session, request, question)
+    lifecycle = session.config.lifecycle_enabled
+    if request.sort == "recency":
+        if lifecycle:
+            pool.candidates.sort(key=lambda one: one.superseded)
+        return pool
+    describe(question.connection, pool.candidates)
+    if request.sort == "relevance":
+        order_by_relevance(pool.candidates, question.by_scope)
+    else:
+        with_counts(pool.candidates, session.state.memory.counts([one.identity for one in pool.candidates]))
+        if request.sort == "score":
+            order_by_score(pool.candidates, question.by_scope)
+        else:
+            order_by_usage(pool.candidates, question.by_scope, lifecycle)
+    del pool.candidates[request.limit :]
+    return pool
+
+
+def _found(session: Session, request: RecallRequest, question: Question) -> Pool:
+    """Return candidates of the mode that is asked for, in no order that counts yet but by time for recency."""
+    connection, by_scope = question.connection, question.by_scope
+    if request.mode == "metadata" and request.query.split():
+        return newest(connection, _substring(request, question.where), question.size, by_scope=by_scope)
+    if question.query:
+        return newest_matches(question) if request.sort == "recency" else best_matches(question)
+    if request.mode == "bm25":
+        return Pool()
+    pool = newest(connection, question.where, question.size, by_scope=by_scope)
+    if request.sort == "usage":
+        known = {one.id for one in pool.candidates}
+        often = named(connection, question.where, session.state.memory.most_read(question.size))
+        pool.candidates += [one for one in often if one.id not in known]
+    return pool
 
 
 def _hits(
@@ -154,52 +194,6 @@ def _count_access(session: Session, hits: list[Hit]) -> None:
     read = [(hit.scope, hit.scope_id or "", hit.key) for hit in hits]
     with suppress(sqlite3.Error, StateUnavailable):
         session.state.memory.count_access(read, iso(now()))
-
-
-def _candidates(session: Session, request: RecallRequest, query: Query) -> Pool:
-    """Return the candidates in order, cut to the limit."""
-    reader = reader_of(session, request.filter)
-    where = combine(may_show(session.config, request.purpose, reader), filter_sql(request.filter))
-    by_scope = not request.filter.scope
-    pool = _pool(session, request, query, where, by_scope, reader)
-    if request.sort == "recency":
-        if session.config.lifecycle_enabled:
-            pool.candidates.sort(key=lambda one: one.superseded)
-        return pool
-    describe(session.connection(), pool.candidates)
-    if request.sort == "relevance":
-        order_by_relevance(pool.candidates, by_scope)
-    else:
-        with_counts(pool.candidates, session.state.memory.counts([one.identity for one in pool.candidates]))
-        if request.sort == "score":
-            order_by_score(pool.candidates, by_scope)
-        else:
-            order_by_usage(pool.candidates, by_scope, session.config.lifecycle_enabled)
-    del pool.candidates[request.limit :]
-    return pool
-
-
-def _pool(
-    session: Session, request: RecallRequest, query: Query, where: Filter, by_scope: bool, reader: Reader
-) -> Pool:
-    size = request.limit if request.sort == "recency" else pool_size(request.limit)
-    if request.mode == "metadata" and request.query.split():
-        return newest(session, _substring(request, where), size, by_scope)
-    if not query:
-        if request.mode == "bm25":
-            return Pool()
-        pool = newest(session, where, size, by_scope)
-        if request.sort == "usage":
-            known = {one.id for one in pool.candidates}
-            pool.candidates += [one for one in most_used(session, where, size) if one.id not in known]
-        return pool
-    counts = session.database.counts()
-    wanted = replace(request.filter, everyone=False)
-    if wanted == NoteFilter() and all_terms_are_visible(request.purpose, reader, counts.bindings(session.connection())):
-        where = Filter()
-    if request.sort == "recency":
-        return newest_matches(session, query, where, request.limit, by_scope, counts)
-    return best_matches(session, query, where, request.limit, size, counts)
 
 
 def _substring(request: RecallRequest, where: Filter) -> Filter:

@@ -11,11 +11,11 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from vaultmem.access.session import Session
 from vaultmem.base.errors import UsageError
 from vaultmem.base.values import Finding
 from vaultmem.index.queries import as_on_disk
 from vaultmem.notes.findings import KINDS, finding, next_step
-from vaultmem.ops.session import Session
 
 SEVERITIES = ("error", "warn", "info")
 _RANK = {name: position for position, name in enumerate(SEVERITIES)}

@@ -6,13 +6,13 @@ import os
 import sqlite3
 from dataclasses import dataclass
 
+from vaultmem.access.session import Session
 from vaultmem.base.clock import now
 from vaultmem.base.errors import UsageError
 from vaultmem.base.times import iso
 from vaultmem.base.values import Binding
+from vaultmem.health.status import native_row
 from vaultmem.notes.links.edges import VAULT_ORIGIN, edge_id
-from vaultmem.ops.session import Session
-from vaultmem.ops.status import native_row
 from vaultmem.state.cao import read_cao_state
 
 

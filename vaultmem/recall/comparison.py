@@ -9,22 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from vaultmem.access.filters import NoteFilter
+from vaultmem.access.session import Session
 from vaultmem.base.errors import StoreRefused, UsageError
-from vaultmem.ops.filters import NoteFilter, combine, filter_sql, reader_of
-from vaultmem.ops.ranking import (
-    AGE_BASE,
-    AGE_DAYS,
-    AGE_SHARE,
-    Candidate,
-    best_matches,
-    describe,
-    newest_matches,
-    order_by_relevance,
-    pool_size,
-)
-from vaultmem.ops.session import Session
+from vaultmem.recall.candidates import best_matches, describe, newest_matches
+from vaultmem.recall.order import AGE_BASE, AGE_DAYS, AGE_SHARE, order_by_relevance
+from vaultmem.recall.pool import Candidate
+from vaultmem.recall.question import pool_size, question_of
 from vaultmem.text.terms import parse_query
-from vaultmem.visibility import may_show
 
 
 def explain(session: Session, query: str, wanted: NoteFilter, limit: int = 10) -> dict[str, Any]:
@@ -40,15 +32,13 @@ def explain(session: Session, query: str, wanted: NoteFilter, limit: int = 10) -
 
 def _explain(session: Session, query: str, wanted: NoteFilter, limit: int) -> dict[str, Any]:
     parsed = parse_query(query)
-    where = combine(may_show(session.config, "recall", reader_of(session, wanted)), filter_sql(wanted))
-    by_scope = not wanted.scope
+    question = question_of(session, parsed, wanted, "recall", limit, pool_size(limit))
+    by_scope = question.by_scope
     pool: list[Candidate] = []
     default: list[Candidate] = []
     if parsed:
-        counts = session.database.counts()
-        pool = best_matches(session, parsed, where, limit, pool_size(limit), counts).candidates
-        default = newest_matches(session, parsed, where, limit, by_scope, counts).candidates
-    describe(session.connection(), pool)
+        pool, default = best_matches(question).candidates, newest_matches(question).candidates
+    describe(question.connection, pool)
     best = max((one.lexical for one in pool), default=0.0)
     for one in pool:
         one.lexical = max(0.0, one.lexical) / best if best > 0 else 0.0

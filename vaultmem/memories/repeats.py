@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from vaultmem.access.session import Session
 from vaultmem.base.values import Binding
 from vaultmem.index.engines.protocol import Filter
 from vaultmem.index.engines.top_k import best
-from vaultmem.notes.sections import escape_content
-from vaultmem.ops.hits import section_texts
-from vaultmem.ops.session import Session
+from vaultmem.notes.sections import escape_content, section_texts
 from vaultmem.text.terms import Phrase, document_stream
 
 NEAREST = 20

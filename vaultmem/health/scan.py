@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from vaultmem.ops.session import Session
+from vaultmem.access.session import Session
 from vaultmem.sync.walk.walk import scan_vault
 
 

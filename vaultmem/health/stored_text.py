@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+from vaultmem.access.session import Session
 from vaultmem.base.values import Binding, Signature, SourceFile
 from vaultmem.index.notes import TEXT_COLUMNS
 from vaultmem.index.queries import chunked
-from vaultmem.ops.session import Session
 from vaultmem.settings.config import Config
 from vaultmem.sync.read.file_facts import FactsReader, PreparedStore
 

@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from vaultmem.access.session import Session
 from vaultmem.base.errors import MemoryPartialWriteError, StoreRefused, VaultmemError
 from vaultmem.base.values import WriteResult
-from vaultmem.ops.places import Place
-from vaultmem.ops.session import Session
+from vaultmem.memories.destinations import Place
 
 
 def check_switches(session: Session) -> None:

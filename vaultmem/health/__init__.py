@@ -1,0 +1,1 @@
+"""How the home stands: status, doctor, findings, rebuild."""

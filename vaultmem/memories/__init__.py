@@ -1,0 +1,1 @@
+"""Storing and forgetting; begin with `store`."""

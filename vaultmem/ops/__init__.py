@@ -1,1 +1,0 @@
-"""One use case a file: what a face asks for, done with the rooms below."""

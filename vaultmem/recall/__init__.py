@@ -1,0 +1,1 @@
+"""A query to ranked hits; begin with `recall`."""
