@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,3 +127,45 @@ def test_modules_and_functions_stay_small() -> None:
 def test_every_module_says_what_it_is_for() -> None:
     for path in FILES:
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+def test_every_public_function_says_what_it_does() -> None:
+    silent = []
+    for path in FILES:
+        for owner in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(owner, (ast.Module, ast.ClassDef)) or getattr(owner, "name", "").startswith("_"):
+                continue
+            silent += [
+                f"{path.name}: {item.name}"
+                for item in owner.body
+                if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef))
+                and not item.name.startswith("_")
+                and not ast.get_docstring(item)
+            ]
+    assert silent == []
+
+
+def test_broad_handlers_are_few_and_say_why() -> None:
+    broad = []
+    for path in FILES:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        for node in ast.walk(ast.parse("\n".join(lines))):
+            names = {"Exception", "BaseException"}
+            if isinstance(node, ast.ExceptHandler) and (node.type is None or ast.unparse(node.type) in names):
+                broad.append(f"{path.name}:{node.lineno}")
+                assert "# noqa: BLE001  " in lines[node.lineno - 1], broad[-1]
+    assert len(broad) <= 7, broad
+
+
+def test_only_index_and_state_import_sqlite_to_open_and_write() -> None:
+    """Others name its types and errors; none but these two rooms write a statement that changes a database."""
+    changing = re.compile(r"\"(?:INSERT|UPDATE|DELETE|CREATE|DROP|PRAGMA)\b")
+    for path in FILES:
+        if room_of(path) not in ("index", "state"):
+            assert not changing.search(path.read_text(encoding="utf-8")), path
+
+
+def test_no_room_is_a_heap() -> None:
+    for folder in {path.parent for path in FILES}:
+        modules = [path for path in FILES if path.parent == folder and path.name != "__init__.py"]
+        assert len(modules) <= 13, f"{folder} holds {len(modules)} modules: make it two rooms"

@@ -12,7 +12,7 @@ import os
 import secrets
 import stat
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from vaultmem.base.errors import FileRefused, StoreRefused
@@ -49,18 +49,20 @@ def open_folder(root_fd: int, rel_path: str, *, create: bool = False) -> int:
     Raises FileRefused for a link or escape, FileNotFoundError when it is absent
     (unless `create`), OSError otherwise.
     """
-    fd = os.dup(root_fd)
+    parts = _parts(rel_path)
+    fd, arrived = os.dup(root_fd), False
     try:
-        for part in _parts(rel_path):
+        for part in parts:
             if create:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=fd)
             step = _open_at(fd, part, os.O_RDONLY | _DIRECTORY, rel_path)
             os.close(fd)
             fd = step
-    except BaseException:
-        os.close(fd)
-        raise
+        arrived = True
+    finally:
+        if not arrived:
+            os.close(fd)
     return fd
 
 
@@ -144,7 +146,9 @@ def publish(folder_fd: int, name: str, data: bytes, *, like: os.stat_result | No
     refuse_unsupported_platform()
     temp = f"{TEMP_PREFIX}{secrets.token_hex(8)}{TEMP_SUFFIX}"
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW, 0o600, dir_fd=folder_fd)
-    try:
+    with ExitStack() as undo:
+        undo.callback(drop_temp, folder_fd, temp)
+        undo.callback(os.close, fd)
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
@@ -157,11 +161,7 @@ def publish(folder_fd: int, name: str, data: bytes, *, like: os.stat_result | No
         else:
             os.fchmod(fd, 0o666 & ~_umask())
         os.fsync(fd)
-    except BaseException:
-        os.close(fd)
-        with suppress(OSError):
-            os.unlink(temp, dir_fd=folder_fd)
-        raise
+        undo.pop_all()
     os.close(fd)
     return temp
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from vaultmem.base.errors import IndexUnavailable
@@ -197,7 +197,8 @@ class IndexDatabase:
         return connection
 
     def _opened(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        try:
+        with ExitStack() as undo:
+            undo.callback(connection.close)
             table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'fts'").fetchone()
             if table is None:
                 connection.execute("BEGIN IMMEDIATE")
@@ -209,9 +210,7 @@ class IndexDatabase:
             if maker != self.engine.name:
                 raise OtherEngine(maker)
             connection.execute("SELECT rowid FROM fts LIMIT 1").fetchone()
-        except BaseException:
-            connection.close()
-            raise
+            undo.pop_all()
         return connection
 
     def _replace_damaged(self, reason: str) -> None:

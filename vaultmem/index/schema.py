@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from urllib.parse import quote
 
 from vaultmem.base.errors import IndexUnavailable
@@ -136,7 +137,8 @@ def connect(path: str, *, private: bool = False) -> sqlite3.Connection:
     page is written once.
     """
     connection = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
-    try:
+    with ExitStack() as undo, _damage_as_such():
+        undo.callback(connection.close)
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute(f"PRAGMA journal_mode = {'MEMORY' if private else 'WAL'}")
         connection.execute(f"PRAGMA synchronous = {'OFF' if private else 'NORMAL'}")
@@ -146,14 +148,17 @@ def connect(path: str, *, private: bool = False) -> sqlite3.Connection:
         connection.execute(f"PRAGMA mmap_size = {0 if private else MAPPED_BYTES}")
         if not is_complete(connection):
             _create_tables(connection)
-    except UnicodeDecodeError:  # what a damaged schema looks like to Python
-        connection.close()
-        raise sqlite3.DatabaseError("malformed schema") from None
-    except BaseException:
-        connection.close()
-        raise
+        undo.pop_all()
     os.chmod(path, 0o600)
     return connection
+
+
+@contextmanager
+def _damage_as_such() -> Iterator[None]:
+    try:
+        yield
+    except UnicodeDecodeError:  # what a damaged schema looks like to Python
+        raise sqlite3.DatabaseError("malformed schema") from None
 
 
 def connect_read_only(path: str) -> sqlite3.Connection:
@@ -169,16 +174,19 @@ def connect_read_only(path: str) -> sqlite3.Connection:
 
 def _create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    try:
+    with ExitStack() as undo:
+        undo.callback(_roll_back, connection)
         for statement in (_TABLES + _NOTE_INDEXES + _LINK_INDEXES).split(";\n"):
             if statement.strip():
                 connection.execute(statement)
         connection.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
         connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
+        undo.pop_all()
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    with suppress(sqlite3.Error):
+        connection.execute("ROLLBACK")
 
 
 def drop_late_indexes(connection: sqlite3.Connection) -> None:

@@ -145,9 +145,11 @@ class McpServer:
         """End the process: what runs may end within a moment; every write is safe to be cut off anywhere."""
         self.runtime.stop()
         try:
-            self._worker.submit(self.runtime.close).result(END_WAIT_S)
-        except Exception as error:  # noqa: BLE001  leaving must not fail
-            self.log.line("end", "not closed", type(error).__name__)
+            fault = self._worker.submit(self.runtime.close).exception(END_WAIT_S)
+        except (TimeoutError, RuntimeError) as error:  # busy, or no thread to be had: leaving must not fail
+            fault = error
+        if fault is not None:
+            self.log.line("end", "not closed", type(fault).__name__)
         self.log.line("end", str(code))
         sys.stderr.flush()
         os._exit(code)  # threads that are busy, and the one that reads standard input, can't be ended otherwise

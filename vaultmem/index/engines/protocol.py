@@ -50,35 +50,46 @@ class SearchEngine(Protocol):
     counted: str
     """What `postings` counts by: notes or terms."""
 
-    def create(self, connection: sqlite3.Connection) -> None: ...
+    def create(self, connection: sqlite3.Connection) -> None:
+        """Make the empty full-text table `fts`."""
 
-    def add(self, connection: sqlite3.Connection, rowid: int, columns: Sequence[str]) -> None: ...
+    def add(self, connection: sqlite3.Connection, rowid: int, columns: Sequence[str]) -> None:
+        """Add a note's terms; `columns` are token streams in the order of `COLUMNS`."""
 
-    def remove(self, connection: sqlite3.Connection, rowid: int, columns: Sequence[str]) -> None: ...
+    def remove(self, connection: sqlite3.Connection, rowid: int, columns: Sequence[str]) -> None:
+        """Remove a note's terms; `columns` must be those that were added."""
 
     def ranked(
         self, connection: sqlite3.Connection, expression: Expression, where: Filter, limit: int = -1
-    ) -> list[Row]: ...
+    ) -> list[Row]:
+        """Return the best `limit` rows of an expression (-1: all), best first; scores are not rounded yet."""
 
-    def few(
-        self, connection: sqlite3.Connection, expression: Expression, where: Filter, most: int
-    ) -> list[Row] | None: ...
+    def few(self, connection: sqlite3.Connection, expression: Expression, where: Filter, most: int) -> list[Row] | None:
+        """Return all rows of an expression in no order, or None if they are more than `most`."""
 
-    def count(self, connection: sqlite3.Connection, expression: Expression, where: Filter) -> int: ...
+    def count(self, connection: sqlite3.Connection, expression: Expression, where: Filter) -> int:
+        """Return how many rows match."""
 
-    def statistics(self, connection: sqlite3.Connection) -> Statistics: ...
+    def statistics(self, connection: sqlite3.Connection) -> Statistics:
+        """Return the number of rows and their mean length in tokens."""
 
-    def prepare_bulk(self, connection: sqlite3.Connection) -> None: ...
+    def prepare_bulk(self, connection: sqlite3.Connection) -> None:
+        """Make a load into an empty table fast; `end_bulk` returns to normal work."""
 
-    def end_bulk(self, connection: sqlite3.Connection) -> None: ...
+    def end_bulk(self, connection: sqlite3.Connection) -> None:
+        """Return to normal work."""
 
-    def check(self, connection: sqlite3.Connection) -> str: ...
+    def check(self, connection: sqlite3.Connection) -> str:
+        """Run the integrity check; return "" or what is wrong in one line."""
 
-    def postings(self, connection: sqlite3.Connection) -> dict[object, tuple[object, ...]]: ...
+    def postings(self, connection: sqlite3.Connection) -> dict[object, tuple[object, ...]]:
+        """Return by note or term (`counted` says which) numbers that change with its postings."""
 
-    def summary(self, connection: sqlite3.Connection) -> list[tuple[object, ...]]: ...
+    def summary(self, connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+        """Return all postings summed, independent of row ids: equal tables give equal lists."""
 
-    def optimize(self, connection: sqlite3.Connection) -> None: ...
+    def optimize(self, connection: sqlite3.Connection) -> None:
+        """Merge the postings, so that removed terms are gone."""
 
 
 def inverse_frequency(rows: int, having: int) -> float:

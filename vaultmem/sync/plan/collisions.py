@@ -26,17 +26,23 @@ class Known(Protocol):
     """What the plan asks the index for; every answer is of the state before the run."""
 
     @property
-    def is_empty(self) -> bool: ...
+    def is_empty(self) -> bool:
+        """Whether the index holds no file."""
 
-    def files_at(self, vault: str, raw_paths: Collection[str]) -> dict[str, KnownFile]: ...
+    def files_at(self, vault: str, raw_paths: Collection[str]) -> dict[str, KnownFile]:
+        """Return the rows of these files by raw path."""
 
-    def notes_with_key(self, binding: Binding, key: str) -> list[KnownFile]: ...
+    def notes_with_key(self, binding: Binding, key: str) -> list[KnownFile]:
+        """Return the notes of that key in a binding, by path."""
 
-    def files_named(self, vault: str, name: str) -> list[KnownFile]: ...
+    def files_named(self, vault: str, name: str) -> list[KnownFile]:
+        """Return the files of that folded name in a vault, by path."""
 
-    def link_sources(self, lookups: Collection[str]) -> set[int]: ...
+    def link_sources(self, lookups: Collection[str]) -> set[int]:
+        """Return the row ids of sources of links with one of these lookups."""
 
-    def link_sources_to(self, ids: Collection[int]) -> set[int]: ...
+    def link_sources_to(self, ids: Collection[int]) -> set[int]:
+        """Return the row ids of sources of links that lead to one of these files."""
 
 
 @dataclass(frozen=True, slots=True)

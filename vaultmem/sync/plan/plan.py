@@ -46,9 +46,11 @@ MIN_RENAME_BYTES = 64
 class Identities(Protocol):
     """What state.db keeps of identities."""
 
-    def key_of(self, binding: Binding, rel: str) -> str: ...
+    def key_of(self, binding: Binding, rel: str) -> str:
+        """Return the key that a note without an authored one was given, or ""."""
 
-    def first_seen(self, binding: Binding, rel: str, content_hash: str) -> int: ...
+    def first_seen(self, binding: Binding, rel: str, content_hash: str) -> int:
+        """Return when a text was first seen at a path (nanoseconds), 0 if its file's time counts."""
 
 
 def plan_changes(

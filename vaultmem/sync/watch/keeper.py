@@ -34,7 +34,8 @@ class Home(Protocol):
 
     config: Config
 
-    def reconcile(self, *, only: Mapping[str, Collection[str]] | None) -> ReconcileResult: ...
+    def reconcile(self, *, only: Mapping[str, Collection[str]] | None) -> ReconcileResult:
+        """Make the index equal to all files, or to those at `only` (paths by source). Raises LockBusy, IndexUnavailable."""
 
 
 Report = Callable[[ReconcileResult], None]
