@@ -1,14 +1,16 @@
-"""The facade that faces call: one method a use case, no logic of its own.
+"""The facade that faces call: the core verbs as methods, satellites as attributes, no logic of its own.
 
     with open_memory() as memory:
         memory.recall(RecallRequest("kafka streams"))
+        memory.graph.view()
 
-Use cases are imported when they are called, since start-up of a command counts.
+Use cases and satellites are imported when they are called, since start-up of a command counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from vaultmem.access.session import Session
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from vaultmem.access.filters import NoteFilter
     from vaultmem.access.scopes import CallContext
     from vaultmem.base.values import WriteResult
-    from vaultmem.graph.view import GraphView
+    from vaultmem.context.context import Context
+    from vaultmem.graph.graph import Graph
     from vaultmem.health.findings import FindingRow
     from vaultmem.health.rebuild import RebuildResult
     from vaultmem.memories.adopt import Adopted
@@ -149,12 +152,6 @@ class Memory:
 
         return repair(self._session, apply=apply)
 
-    def context_block(self) -> str:
-        """Return the block of context for the start of an agent's session (`context.block`)."""
-        from vaultmem.context.block import context_block
-
-        return context_block(self._session)
-
     def destinations(self) -> tuple[dict[str, Any], ...]:
         """Return where a store to each scope would go, and why (`memories.destinations_of_caller`)."""
         from vaultmem.memories.destinations import destinations
@@ -198,19 +195,27 @@ class Memory:
 
         return explain(self._session, query, wanted, limit)
 
-    def graph(self) -> GraphView:
-        """Return the graph (`graph.view`)."""
-        from vaultmem.graph.view import graph_view
+    @cached_property
+    def graph(self) -> Graph:
+        """The graph of notes: `memory.graph.view()`, `memory.graph.export(target)` (`graph.graph`)."""
+        from vaultmem.graph.graph import Graph
 
-        return graph_view(self._session)
+        return Graph(self._session)
+
+    @cached_property
+    def context(self) -> Context:
+        """What an agent is told before its first question: `memory.context.block()` (`context.context`)."""
+        from vaultmem.context.context import Context
+
+        return Context(self._session)
+
+    def context_block(self) -> str:
+        """Return the block of context for the start of an agent's session: `memory.context.block()`."""
+        return self.context.block()
 
     def export_graph(self, target: str) -> tuple[int, int]:
-        """Write the graph as an Obsidian folder; return (notes, changed files) (`graph.export`)."""
-        from vaultmem.graph.export import export_obsidian, write_folder
-
-        files = export_obsidian(self.graph())
-        roots = [vault.root for vault in self.config.vaults] + [self.config.home]
-        return len(files), write_folder(files, target, roots)
+        """Write the graph as an Obsidian folder; return (notes, changed files): `memory.graph.export(target)`."""
+        return self.graph.export(target)
 
     def close(self) -> None:
         """Close the home."""

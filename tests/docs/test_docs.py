@@ -173,3 +173,14 @@ def test_the_benchmark_runs_as_documented(tmp_path: Path) -> None:
     assert found["indexing"].keys() >= {"cold_ratio", "noop_ratio", "edit_ms", "moved_folder_s", "peak_rss_mb"}
     assert found["queries"]["common"]["p50_ms"] > 0
     assert "cold_ratio" in done.stdout
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_every_place_that_is_named_is_there(page: str) -> None:
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    places = re.findall(r"`((?:[a-z_]+/)*[a-z_]+(?:\.py|/)|(?:tests|docs|bench)/[a-zA-Z_./]+)`", text)
+    assert len(places) > 4
+    for place in places:
+        found = [base / place for base in (REPOSITORY, REPOSITORY / "vaultmem", REPOSITORY / "vaultmem/index")]
+        found.append(REPOSITORY / "vaultmem/faces/cli" / place)
+        assert any(path.exists() for path in found), place

@@ -35,7 +35,7 @@ class Home(Protocol):
     config: Config
 
     def reconcile(self, *, only: Mapping[str, Collection[str]] | None) -> ReconcileResult:
-        """Make the index equal to all files, or to those at `only` (paths by source). Raises LockBusy, IndexUnavailable."""
+        """Make the index equal to all files, or to those at `only` (paths by source). Raises LockBusy."""
 
 
 Report = Callable[[ReconcileResult], None]

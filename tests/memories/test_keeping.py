@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import World
-from tests.ops.test_native import native, store, wiki  # noqa: F401
+from tests.memories.test_native import native, store, wiki  # noqa: F401
 
 CLOCK = {"VAULTMEM_NOW": "2026-11-30T12:00:00Z"}
 
